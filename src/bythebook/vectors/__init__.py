@@ -1,0 +1,39 @@
+"""Vectors: text as numbers, so that a question and the passage that answers it come out close together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector: TypeAlias = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which vectors these are. An index made with one identity is never searched with another."""
+
+    model: str
+    dimension: int
+
+
+class Embedder(Protocol):
+    """Turns text into unit vectors. The same text gives the same bits, whatever stands beside it."""
+
+    @property
+    def identity(self) -> Identity: ...
+
+    def count(self, text: str) -> int:
+        """How many of the model's own tokens `text` is, without the ones the model adds itself."""
+        ...
+
+    def documents(self, texts: Sequence[str]) -> AsyncIterator[Vector]:
+        """One vector for each text, in order, each as soon as it is ready."""
+        ...
+
+    async def query(self, text: str) -> Vector: ...
