@@ -28,6 +28,9 @@ class Chunk:
     content_hash: str
     """Of `embedded`: two chunks with the same hash have the same vector."""
     created_at: str
+    """When its page last changed, as the source says."""
+    fence: str = ""
+    """The line that opened the code block the text begins inside of, where one had to be cut."""
 
     @property
     def embedded(self) -> str:

@@ -1,0 +1,141 @@
+"""Answers: what is asked, what is said, and what it rests on."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from urllib.parse import urlsplit
+
+from bythebook.errors import InputError
+from bythebook.passages import Filters, RetrievalResult
+
+LONGEST_QUERY = 1000
+LONGEST_EXCERPT = 200
+
+
+class Outcome(StrEnum):
+    """What became of a question. A failure is none of these: it is an error."""
+
+    ANSWERED = "answered"
+    REFUSED = "refused"
+    CLARIFY = "clarify"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRequest:
+    """A question to the book."""
+
+    query: str
+    top_k: int = 5
+    include_sources: bool = True
+    filters: Filters = field(default_factory=Filters)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "query", self.query.strip())
+        if not self.query:
+            raise InputError("the question is empty. Ask something the book might answer.")
+        if len(self.query) > LONGEST_QUERY:
+            raise InputError(f"the question has {len(self.query)} characters; at most {LONGEST_QUERY} are read.")
+        if not 1 <= self.top_k <= 10:
+            raise InputError(f"top_k must be from 1 to 10, not {self.top_k}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """The very words an answer rests on, and where they stand."""
+
+    number: int
+    title: str
+    url: str
+    """Absolute, with the section's anchor and a text fragment, so that a browser opens the page at the quote."""
+    score: float
+    chunk_id: str
+    quote: str
+    start: int
+    """Where the quote begins in its chunk; `end` likewise. Both count characters."""
+    end: int
+    verified: bool
+
+    def __post_init__(self) -> None:
+        if not urlsplit(self.url).scheme:
+            raise InputError(f"a citation needs an absolute URL, not {self.url!r}")
+        if not 0.0 <= self.score <= 1.0:
+            raise InputError(f"score must be between 0 and 1, not {self.score}")
+        if self.end - self.start != len(self.quote):
+            raise InputError("a citation's offsets must span its quote")
+
+    @property
+    def excerpt(self) -> str:
+        """The quote on one line, cut to 200 characters."""
+        line = " ".join(self.quote.split())
+        return line if len(line) <= LONGEST_EXCERPT else line[: LONGEST_EXCERPT - 1].rstrip() + "…"
+
+    def __str__(self) -> str:
+        return f"[Source: {self.title}]({self.url})"
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseMetadata:
+    """How the answer came about. Every time was measured."""
+
+    response_time_ms: float
+    embedding_time_ms: float
+    retrieval_time_ms: float
+    generation_time_ms: float
+    proof_time_ms: float
+    chunk_count: int
+    cache_hit: bool
+    index_generation: str
+    confidence: float | None = None
+    """How sure the evidence check was that the book covers the question; None when it was not asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentResponse:
+    """An answer with everything it rests on. Grounded means at least one citation; not grounded means none."""
+
+    answer: str
+    outcome: Outcome
+    citations: tuple[Citation, ...]
+    sources: tuple[RetrievalResult, ...]
+    model: str
+    metadata: ResponseMetadata
+    suggestions: tuple[str, ...] = ()
+    """The sections nearest to a question the book does not answer."""
+    turn_number: int = 1
+    tokens_used: int = 0
+    session_id: str | None = None
+    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def __post_init__(self) -> None:
+        if not self.answer.strip():
+            raise InputError("an answer is never empty")
+        if self.grounded != bool(self.citations):
+            raise InputError("a grounded answer has citations, and no other has any")
+
+    @property
+    def grounded(self) -> bool:
+        return self.outcome is Outcome.ANSWERED
+
+    @property
+    def retrieval_performed(self) -> bool:
+        return self.metadata.chunk_count > 0
+
+    @property
+    def retrieval_count(self) -> int:
+        return self.metadata.chunk_count
+
+    @property
+    def retrieved_sources(self) -> tuple[str, ...]:
+        """The URLs of the pages that were found, each once, best first."""
+        return tuple(dict.fromkeys(source.url for source in self.sources))
+
+    def format_with_sources(self) -> str:
+        """The answer with its sources below."""
+        if not self.citations:
+            return self.answer
+        lines = [f"[{c.number}] {c.title}: {c.url}" for c in self.citations]
+        return "\n".join([self.answer, "", "---", "**Sources:**", *lines])

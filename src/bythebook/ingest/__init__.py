@@ -1,0 +1,33 @@
+"""Ingest: from pages to a new generation of the index, doing only what has changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from bythebook.pages import Skipped
+
+
+class Progress(Protocol):
+    """Told how far the work has come."""
+
+    def __call__(self, stage: str, done: int, total: int) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What an ingest did, or would do."""
+
+    pages: int
+    chunks: int
+    added: int
+    changed: int
+    removed: int
+    unchanged: int
+    skipped: tuple[Skipped, ...]
+    embedded: int
+    """Chunks that had to be embedded; the vectors of the others were known."""
+    seconds: float
+    generation: str
+    """The generation that was published; empty for a dry run, and when nothing had changed."""

@@ -1,0 +1,108 @@
+"""The draft: the next generation while it is being written."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from bythebook.ingest.changes import fingerprint
+from bythebook.passages.catalogue import Catalogue, ChunkRecord, PageRecord
+from bythebook.passages.edge import EdgeStore
+from bythebook.passages.shelf import CATALOGUE, SHARD
+from bythebook.passages.words import Words, stepped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from bythebook.ingest.changes import Changes, Vectors
+    from bythebook.ingest.plan import Plan
+    from bythebook.passages import Passage
+    from bythebook.passages.generations import Generations
+    from bythebook.passages.shelf import Edition
+    from bythebook.vectors import Embedder
+
+_AT_ONCE = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Writes a generation from the current one, or from nothing. Readers see none of it before it is published."""
+
+    generations: Generations
+    embedder: Embedder
+    book: Edition | None
+
+    async def publish(self, plan: Plan, changes: Changes, vectors: Vectors) -> str:
+        """Write the changes and make the result current. Returns the name of the new generation."""
+        folder = self.generations.draft_of_current() if self.book else self.generations.empty_draft()
+        passages = vectors.passages(changes.put)
+        with closing(Catalogue.edit(folder / CATALOGUE)) as catalogue:
+            words = self._write_catalogue(catalogue, plan, changes, passages=passages, leaving=vectors.leaving)
+        store = await self._store(folder / SHARD, words, changes)
+        with closing(store):
+            await store.change(put=passages, drop=changes.dropped)
+        return self.generations.publish()
+
+    def _write_catalogue(
+        self, catalogue: Catalogue, plan: Plan, changes: Changes, *, passages: Iterable[Passage], leaving: Iterable[Passage]
+    ) -> Words:
+        """Record the pages, the chunks and their terms. Returns the words as they are weighed from now on."""
+        for url in plan.removed:
+            catalogue.drop_page(url)
+        for found in plan.found:
+            page = found.page
+            catalogue.put_page(PageRecord(page.url, found.source, found.path, page.title, found.fingerprint, page.text))
+        for record in changes.gone:
+            catalogue.drop_chunk(record.chunk_id)
+        counter = Words(1.0)
+        for passage in passages:
+            catalogue.put_chunk(_record(passage, counter))
+        catalogue.count_terms(_difference(passages, leaving, counter))
+        totals = catalogue.totals()
+        words = Words(stepped(totals.length / max(totals.chunks, 1)))
+        catalogue.state("average_length", words.average_length)
+        catalogue.state("identity", asdict(self.embedder.identity))
+        catalogue.state("published_at", datetime.now(UTC).isoformat(timespec="seconds"))
+        return words
+
+    async def _store(self, folder: Path, words: Words, changes: Changes) -> EdgeStore:
+        """The shard to write to: the copied one, or a new one when every word must be weighed anew."""
+        if self.book is None:
+            return EdgeStore.create(folder, words, dimension=self.embedder.identity.dimension)
+        if self.book.words.average_length == words.average_length:
+            return EdgeStore.open(folder, words)
+        shutil.rmtree(folder)
+        store = EdgeStore.create(folder, words, dimension=self.embedder.identity.dimension)
+        gone = {record.chunk_id for record in changes.gone}
+        staying = [chunk_id for chunk_id in self.book.catalogue.all_chunk_ids() if chunk_id not in gone]
+        for first in range(0, len(staying), _AT_ONCE):
+            kept = await self.book.store.fetch(staying[first : first + _AT_ONCE])
+            await store.change(put=list(kept.values()), drop=[])
+        return store
+
+
+def _record(passage: Passage, words: Words) -> ChunkRecord:
+    chunk = passage.chunk
+    return ChunkRecord(
+        chunk_id=chunk.chunk_id,
+        url=chunk.url,
+        content_hash=chunk.content_hash,
+        fingerprint=fingerprint(chunk),
+        length=words.length(chunk.embedded),
+        headings=" > ".join(chunk.heading_hierarchy),
+    )
+
+
+def _difference(arriving: Iterable[Passage], leaving: Iterable[Passage], words: Words) -> Counter[int]:
+    """In how many more chunks each term stands than before."""
+    counts: Counter[int] = Counter()
+    for passage in arriving:
+        counts.update(words.terms(passage.chunk.embedded))
+    for passage in leaving:
+        counts.subtract(words.terms(passage.chunk.embedded))
+    return counts

@@ -1,0 +1,134 @@
+"""The plan: what differs between the sources and the book, reading as few pages as possible."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import astuple, dataclass, field
+from typing import TYPE_CHECKING
+
+from bythebook.pages import Listed, Skipped, Unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from bythebook.ingest import Progress
+    from bythebook.pages import Page, PageSource
+    from bythebook.passages.catalogue import Catalogue
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A page that is new, or differs from the one in the book."""
+
+    page: Page
+    path: str
+    source: str
+    fingerprint: str
+    is_new: bool
+
+
+@dataclass(slots=True)
+class Plan:
+    """What must change to bring the book up to its sources."""
+
+    found: list[Found] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    unchanged: int = 0
+    skipped: list[Skipped] = field(default_factory=list)
+    stamps: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+
+class Stamps:
+    """Which fingerprint a page had when its source showed a certain stamp.
+
+    Only ever a hint that saves reading: when the file is lost or damaged, every page is read again.
+    """
+
+    def __init__(self, folder: Path, recipe: str) -> None:
+        self._path = folder / "stamps.json"
+        self._recipe = recipe
+        self._known = self._read()
+
+    def _read(self) -> dict[str, list[str]]:
+        try:
+            data = json.loads(self._path.read_text(encoding="utf-8"))
+            pages = data["pages"] if data["recipe"] == self._recipe else {}
+        except (OSError, ValueError, TypeError, KeyError):
+            return {}
+        return pages if isinstance(pages, dict) else {}
+
+    def fingerprint(self, listed: Listed) -> str:
+        """The fingerprint the page must still have, empty when it may have changed."""
+        stamp, fingerprint = self._known.get(listed.url, ("", ""))
+        return fingerprint if stamp and stamp == listed.stamp else ""
+
+    def keep(self, stamps: dict[str, tuple[str, str]]) -> None:
+        """Remember these, in place of what was known of the same pages."""
+        pages = self._known | {url: list(stamp) for url, stamp in stamps.items()}
+        if pages == self._known:
+            return
+        new = self._path.with_suffix(".new")
+        new.write_text(json.dumps({"recipe": self._recipe, "pages": pages}), encoding="utf-8")
+        new.replace(self._path)
+        self._known = pages
+
+
+async def make_plan(
+    sources: Sequence[PageSource], *, book: Catalogue | None, recipe: str, stamps: Stamps, progress: Progress
+) -> Plan:
+    """Compare each source with what the book has of it."""
+    plan = Plan()
+    seen: dict[str, str] = {}
+    for source in sources:
+        before = book.fingerprints(source.name) if book else {}
+        listed = await _listed(source, plan, seen)
+        for done, entry in enumerate(listed, start=1):
+            progress("reading", done, len(listed))
+            await _look_at(entry, source, book=book, plan=plan, recipe=recipe, stamps=stamps)
+        gone = set(before) - {entry.url for entry in listed}
+        plan.removed.extend(sorted(gone))
+    return plan
+
+
+async def _listed(source: PageSource, plan: Plan, seen: dict[str, str]) -> list[Listed]:
+    """The pages of the source; two pages that would share an address are not both kept."""
+    listed: list[Listed] = []
+    async for entry in source.listing():
+        if isinstance(entry, Skipped):
+            plan.skipped.append(entry)
+        elif entry.url in seen:
+            plan.skipped.append(Skipped(entry.path, f"has the same address as {seen[entry.url]}: {entry.url}"))
+        else:
+            seen[entry.url] = entry.path
+            listed.append(entry)
+    return listed
+
+
+async def _look_at(  # noqa: PLR0913 - one page, and everything it is compared with
+    listed: Listed, source: PageSource, *, book: Catalogue | None, plan: Plan, recipe: str, stamps: Stamps
+) -> None:
+    before = book.page(listed.url) if book else None
+    known = stamps.fingerprint(listed)
+    if before and known == before.fingerprint and before.source == source.name:
+        plan.unchanged += 1
+        return
+    try:
+        page = await source.read(listed)
+    except Unreadable as exc:
+        plan.skipped.append(Skipped(listed.path, str(exc)))
+        return
+    now = fingerprint(page, recipe)
+    plan.stamps[listed.url] = (listed.stamp, now)
+    if before and before.fingerprint == now and before.source == source.name:
+        plan.unchanged += 1
+    else:
+        plan.found.append(Found(page, listed.path, source.name, now, is_new=before is None))
+
+
+def fingerprint(page: Page, recipe: str) -> str:
+    """Of everything the page's chunks depend on. When it was last touched is not among it."""
+    blocks = [astuple(block) for block in page.blocks]
+    content = [recipe, page.url, page.title, page.text, blocks, page.module_name, page.chapter_id]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()

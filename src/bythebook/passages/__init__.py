@@ -1,0 +1,153 @@
+"""Passages: the chunks a question finds, and the place they are kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Protocol
+
+from bythebook.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from bythebook.chunks import Chunk
+    from bythebook.vectors import Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which part of the book to look in. An empty filter lets everything through."""
+
+    module: str = ""
+    chapter: str = ""
+    url_prefix: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.module or self.chapter or self.url_prefix)
+
+    def __str__(self) -> str:
+        named = {"module": self.module, "chapter": self.chapter, "url": self.url_prefix}
+        return ", ".join(f"{name}={value}" for name, value in named.items() if value)
+
+    @classmethod
+    def parse(cls, texts: Sequence[str]) -> Filters:
+        """Read `module=...`, `chapter=...` and `url=...`, as given on a command line."""
+        names = {"module": "module", "chapter": "chapter", "url": "url_prefix"}
+        given: dict[str, str] = {}
+        for text in texts:
+            name, equals, value = text.partition("=")
+            if name.strip() not in names or not equals or not value.strip():
+                raise InputError(f"{text!r} is not a filter. Use module=NAME, chapter=ID or url=PREFIX.")
+            given[names[name.strip()]] = value.strip()
+        return cls(**given)
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalResult:
+    """A passage that was found for a question. Results are ordered by relevance, `position` counting from 1."""
+
+    chunk_id: str
+    document_id: str
+    text: str
+    score: float
+    """Cosine of question and passage, clipped to 0-1."""
+    position: int
+    url: str
+    title: str
+    chunk_index: int
+    token_count: int
+    heading_hierarchy: tuple[str, ...] = ()
+    module_name: str = ""
+    chapter_id: str = ""
+    anchor: str = ""
+    rerank_score: float = 0.0
+    """What the order rests on: both rankings fused, with the evidence of the page around it."""
+    start: int = 0
+    """Where the text begins in its page."""
+    fence: str = ""
+    """The line that opened the code block the text begins inside of, where one had to be cut."""
+
+    def __post_init__(self) -> None:
+        if not self.text.strip():
+            raise InputError("a retrieval result needs text")
+        if not 0.0 <= self.score <= 1.0:
+            raise InputError(f"score must be between 0 and 1, not {self.score}")
+        if self.position < 1:
+            raise InputError(f"position counts from 1, not {self.position}")
+        if self.token_count < 1:
+            raise InputError(f"token_count must be positive, not {self.token_count}")
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalContext:
+    """What was found for one query."""
+
+    query: str
+    results: tuple[RetrievalResult, ...]
+    retrieved_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    filter_applied: str = ""
+    cache_hit: bool = False
+
+    @property
+    def total_tokens(self) -> int:
+        return sum(result.token_count for result in self.results)
+
+    def format_for_prompt(self) -> str:
+        """The passages as numbered blocks, for a model to read."""
+        if not self.results:
+            return "No relevant content found in the book."
+        blocks = [f"[{r.position}] Source: {r.title} ({r.url})\n{r.text}" for r in self.results]
+        return "Context from book:\n\n" + "\n\n".join(blocks)
+
+    def trim_to_budget(self, tokens: int) -> RetrievalContext:
+        """The best results that together need at most `tokens`: the lowest are dropped first."""
+        kept = list(self.results)
+        while kept and sum(result.token_count for result in kept) > tokens:
+            kept.pop()
+        return replace(self, results=tuple(kept))
+
+    def format_sources_footer(self) -> str:
+        """The sources as a list to stand below an answer, empty when there are none."""
+        if not self.results:
+            return ""
+        lines = [f"[{r.position}] {r.url} (score: {r.score:.2f})" for r in self.results]
+        return "\n".join(["", "---", "**Sources:**", *lines])
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A chunk as it is kept: with its vector."""
+
+    chunk: Chunk
+    vector: Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A chunk that one or both rankings put forward, with the scores they gave it."""
+
+    chunk_id: str
+    cosine: float | None
+    bm25: float | None
+
+
+class PassageStore(Protocol):
+    """Where the chunks of one generation of the book are kept, by vector and by words.
+
+    It does not decide what is relevant: it hands over what both rankings put forward, with their scores.
+    """
+
+    async def candidates(self, vector: Vector, text: str, *, limit: int, filters: Filters) -> list[Candidate]:
+        """The `limit` best chunks of each ranking, those nearest to `vector` first."""
+        ...
+
+    async def fetch(self, chunk_ids: Sequence[str]) -> Mapping[str, Passage]:
+        """The chunks with these ids. One that does not exist is not in the answer."""
+        ...
+
+    async def change(self, *, put: Sequence[Passage], drop: Sequence[str]) -> None:
+        """Keep these passages, replacing those with the same id, and forget the dropped ones."""
+        ...
+
+    async def count(self, filters: Filters) -> int: ...

@@ -1,0 +1,159 @@
+"""The catalogue of a generation: its pages, which chunks they were cut into, and how often each term stands.
+
+One SQLite file beside the shard. It is written with the generation and never changed after it is published.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bythebook.errors import RetrievalError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS pages (
+    url TEXT PRIMARY KEY, source TEXT NOT NULL, path TEXT NOT NULL, title TEXT NOT NULL, fingerprint TEXT NOT NULL,
+    text TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS chunks (
+    chunk_id TEXT PRIMARY KEY, url TEXT NOT NULL, content_hash TEXT NOT NULL, fingerprint TEXT NOT NULL,
+    length INTEGER NOT NULL, headings TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS chunks_by_url ON chunks (url);
+CREATE TABLE IF NOT EXISTS terms (term INTEGER PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PageRecord:
+    """A page of the generation, as it was when it was read."""
+
+    url: str
+    source: str
+    path: str
+    title: str
+    fingerprint: str
+    """Of everything its chunks depend on: the same fingerprint means the same chunks."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRecord:
+    """What is known of a chunk without asking the engine."""
+
+    chunk_id: str
+    url: str
+    content_hash: str
+    fingerprint: str
+    """Of the whole chunk with its place in the page: a different one means the stored chunk must be replaced."""
+    length: int
+    """In terms, as the word index counts them."""
+    headings: str
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """How many pages and chunks there are, and how long the chunks are together, in terms."""
+
+    pages: int
+    chunks: int
+    length: int
+
+
+class Catalogue:
+    """An open catalogue. Finding nothing is an empty answer, never an error."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._db = connection
+
+    @classmethod
+    def open(cls, path: Path) -> Catalogue:
+        """Open a published catalogue, for reading only."""
+        try:
+            connection = sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True, check_same_thread=False)
+            connection.execute("SELECT 1 FROM facts")
+        except sqlite3.Error as exc:
+            raise RetrievalError(f"could not open the catalogue {path}: {exc}. Run 'bythebook ingest' again.") from exc
+        return cls(connection)
+
+    @classmethod
+    def edit(cls, path: Path) -> Catalogue:
+        """Open the catalogue of a draft, creating it if need be. Nothing lasts before `close`."""
+        # The draft is thrown away unless it is published whole, so a journal would protect nothing.
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        connection.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {_SCHEMA} BEGIN;")
+        return cls(connection)
+
+    def close(self) -> None:
+        if self._db.in_transaction:
+            self._db.execute("COMMIT")
+        self._db.close()
+
+    def fact(self, name: str) -> Any:
+        """A fact of the generation by its name, None when it was never stated."""
+        row = self._db.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        return json.loads(row[0]) if row else None
+
+    def state(self, name: str, value: object) -> None:
+        self._db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, json.dumps(value, sort_keys=True)))
+
+    def page(self, url: str) -> PageRecord | None:
+        row = self._db.execute("SELECT * FROM pages WHERE url = ?", (url,)).fetchone()
+        return PageRecord(*row) if row else None
+
+    def fingerprints(self, source: str) -> dict[str, str]:
+        """The fingerprint of each page of a source, by its URL."""
+        rows = self._db.execute("SELECT url, fingerprint FROM pages WHERE source = ? ORDER BY url", (source,))
+        return dict(rows.fetchall())
+
+    def sources(self) -> dict[str, int]:
+        """Every source of the book with the number of its pages."""
+        return dict(self._db.execute("SELECT source, COUNT(*) FROM pages GROUP BY source ORDER BY source").fetchall())
+
+    def chunks(self, urls: Iterable[str]) -> list[ChunkRecord]:
+        """The chunks of these pages."""
+        statement = "SELECT * FROM chunks WHERE url = ? ORDER BY chunk_id"
+        return [ChunkRecord(*row) for url in urls for row in self._db.execute(statement, (url,))]
+
+    def all_chunk_ids(self) -> list[str]:
+        return [row[0] for row in self._db.execute("SELECT chunk_id FROM chunks ORDER BY chunk_id")]
+
+    def put_page(self, page: PageRecord) -> None:
+        values = (page.url, page.source, page.path, page.title, page.fingerprint, page.text)
+        self._db.execute("INSERT OR REPLACE INTO pages VALUES (?, ?, ?, ?, ?, ?)", values)
+
+    def drop_page(self, url: str) -> None:
+        self._db.execute("DELETE FROM pages WHERE url = ?", (url,))
+
+    def put_chunk(self, record: ChunkRecord) -> None:
+        values = (
+            record.chunk_id, record.url, record.content_hash, record.fingerprint, record.length, record.headings,
+        )  # fmt: skip
+        self._db.execute("INSERT OR REPLACE INTO chunks VALUES (?, ?, ?, ?, ?, ?)", values)
+
+    def drop_chunk(self, chunk_id: str) -> None:
+        self._db.execute("DELETE FROM chunks WHERE chunk_id = ?", (chunk_id,))
+
+    def count_terms(self, changes: Mapping[int, int]) -> None:
+        """Add to how many chunks each term stands in; a term that stands in none is forgotten."""
+        statement = (
+            "INSERT INTO terms VALUES (?, ?) ON CONFLICT (term) DO UPDATE SET count = terms.count + excluded.count"
+        )
+        self._db.executemany(statement, [item for item in changes.items() if item[1]])
+        self._db.execute("DELETE FROM terms WHERE count <= 0")
+
+    def term_counts(self, terms: Iterable[int]) -> dict[int, int]:
+        """How many chunks each of these terms stands in, 0 for one the book does not have."""
+        statement = "SELECT count FROM terms WHERE term = ?"
+        return {term: (self._db.execute(statement, (term,)).fetchone() or (0,))[0] for term in terms}
+
+    def totals(self) -> Totals:
+        pages = self._db.execute("SELECT COUNT(*) FROM pages").fetchone()[0]
+        return Totals(pages, *self._db.execute("SELECT COUNT(*), COALESCE(SUM(length), 0) FROM chunks").fetchone())

@@ -1,0 +1,156 @@
+"""The embedded engine: one Qdrant Edge shard in a folder, in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import qdrant_edge as edge
+
+from bythebook.chunks import Chunk
+from bythebook.errors import RetrievalError
+from bythebook.passages import Candidate, Filters, Passage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from bythebook.passages.words import Words
+    from bythebook.vectors import Vector
+
+DENSE = "dense"
+BM25 = "bm25"
+_BATCH = 256
+
+# The fields a filter looks at. A URL is matched by its beginning.
+_INDEXED = {
+    "module_name": edge.KeywordIndexParams(),
+    "chapter_id": edge.KeywordIndexParams(),
+    "url": edge.KeywordIndexParams(prefix=True),
+}
+
+
+class EdgeStore:
+    """The passages of one generation. Without its log a shard may be read by many processes at once; `change` is
+    for the one that is writing a generation nobody reads yet, and lasts only once `close` has returned."""
+
+    def __init__(self, shard: edge.EdgeShard, words: Words) -> None:
+        self._shard = shard
+        self._words = words
+
+    @classmethod
+    def create(cls, folder: Path, words: Words, *, dimension: int) -> EdgeStore:
+        config = edge.EdgeConfig(
+            vectors={DENSE: edge.EdgeVectorParams(size=dimension, distance=edge.Distance.Cosine)},
+            sparse_vectors={BM25: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)},
+            wal_enabled=False,
+        )
+        with _speaking_to_the_engine(f"create the index in {folder}"):
+            shard = edge.EdgeShard.create(str(folder), config)
+            for name, params in _INDEXED.items():
+                shard.update(edge.UpdateOperation.create_field_index(name, params))
+        return cls(shard, words)
+
+    @classmethod
+    def open(cls, folder: Path, words: Words) -> EdgeStore:
+        with _speaking_to_the_engine(f"open the index in {folder}"):
+            return cls(edge.EdgeShard.load(str(folder)), words)
+
+    def close(self) -> None:
+        with _speaking_to_the_engine("write the index"):
+            self._shard.flush()
+            self._shard.close()
+
+    async def candidates(self, vector: Vector, text: str, *, limit: int, filters: Filters) -> list[Candidate]:
+        return await asyncio.to_thread(self._candidates, vector, text, limit, filters)
+
+    def _candidates(self, vector: Vector, text: str, limit: int, filters: Filters) -> list[Candidate]:
+        queries = [edge.Query.Nearest(vector.tolist(), using=DENSE)]
+        words = self._words.query(text)
+        if words.indices:
+            queries.append(edge.Query.Nearest(words, using=BM25))
+        where = _where(filters)
+        requests = [edge.QueryRequest(limit=limit, query=query, filter=where) for query in queries]
+        with _speaking_to_the_engine("search the index"):
+            dense, *sparse = self._shard.query_batch(edge.QueryBatchRequest(requests))
+        by_words = {str(point.id): point.score for point in (sparse[0] if sparse else [])}
+        near = [Candidate(str(point.id), point.score, by_words.pop(str(point.id), None)) for point in dense]
+        return near + [Candidate(chunk_id, None, score) for chunk_id, score in by_words.items()]
+
+    async def fetch(self, chunk_ids: Sequence[str]) -> Mapping[str, Passage]:
+        return await asyncio.to_thread(self._fetch, chunk_ids)
+
+    def _fetch(self, chunk_ids: Sequence[str]) -> dict[str, Passage]:
+        with _speaking_to_the_engine("read the index"):
+            records = self._shard.retrieve(list(chunk_ids), with_payload=True, with_vector=[DENSE])
+        return {str(record.id): _passage(record.payload or {}, record.vector) for record in records}
+
+    async def change(self, *, put: Sequence[Passage], drop: Sequence[str]) -> None:
+        await asyncio.to_thread(self._change, put, drop)
+
+    def _change(self, put: Sequence[Passage], drop: Sequence[str]) -> None:
+        with _speaking_to_the_engine("write the index"):
+            if drop:
+                self._shard.update(edge.UpdateOperation.delete_points(list(drop)))
+            for first in range(0, len(put), _BATCH):
+                points = [self._point(passage) for passage in put[first : first + _BATCH]]
+                self._shard.update(edge.UpdateOperation.upsert_points(points))
+
+    def _point(self, passage: Passage) -> edge.Point:
+        chunk = passage.chunk
+        vectors = {DENSE: passage.vector.tolist(), BM25: self._words.document(chunk.embedded)}
+        return edge.Point(chunk.chunk_id, vectors, _payload(chunk))
+
+    async def count(self, filters: Filters) -> int:
+        with _speaking_to_the_engine("count the index"):
+            return await asyncio.to_thread(self._shard.count, edge.CountRequest(filter=_where(filters)))
+
+
+@contextmanager
+def _speaking_to_the_engine(what: str) -> Iterator[None]:
+    """Turn the engine's errors into ours, keeping the original as the cause."""
+    try:
+        yield
+    except Exception as exc:  # The engine has no error class of its own.
+        raise RetrievalError(f"could not {what}: {exc}") from exc
+
+
+def _where(filters: Filters) -> edge.Filter | None:
+    wanted: list[tuple[str, edge.MatchValue | edge.MatchPrefix]] = []
+    if filters.module:
+        wanted.append(("module_name", edge.MatchValue(filters.module)))
+    if filters.chapter:
+        wanted.append(("chapter_id", edge.MatchValue(filters.chapter)))
+    if filters.url_prefix:
+        wanted.append(("url", edge.MatchPrefix(filters.url_prefix)))
+    return edge.Filter(must=[edge.FieldCondition(key=key, match=match) for key, match in wanted]) if wanted else None
+
+
+def _payload(chunk: Chunk) -> dict[str, Any]:
+    """The chunk under the names a stored chunk has everywhere."""
+    return {
+        "content": chunk.text,
+        "url": chunk.url,
+        "chunk_id": chunk.chunk_id,
+        "document_id": chunk.document_id,
+        "title": chunk.title,
+        "chunk_index": chunk.chunk_index,
+        "created_at": chunk.created_at,
+        "heading_hierarchy": list(chunk.heading_hierarchy),
+        "module_name": chunk.module_name,
+        "chapter_id": chunk.chapter_id,
+        "anchor": chunk.anchor,
+        "token_count": chunk.token_count,
+        "content_hash": chunk.content_hash,
+        "start": chunk.start,
+        "fence": chunk.fence,
+    }
+
+
+def _passage(payload: dict[str, Any], vector: Any) -> Passage:
+    text = payload.pop("content")
+    headings = tuple(payload.pop("heading_hierarchy"))
+    chunk = Chunk(text=text, end=payload["start"] + len(text), heading_hierarchy=headings, **payload)
+    return Passage(chunk, np.asarray(vector[DENSE], dtype=np.float32))

@@ -1,0 +1,115 @@
+"""Evidence: does the book cover the question, and which of its sentences speak to it?
+
+Decided from the passages that were found, before any model is asked.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bythebook.chunks.units import Unit, UnitKind, units
+from bythebook.passages.words import SATURATION, share
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bythebook.passages import RetrievalResult
+    from bythebook.passages.retriever import Retrieved
+    from bythebook.passages.shelf import Edition
+    from bythebook.vectors import Embedder
+
+READ_CLOSELY = 12
+"""How many units are compared with the question by meaning; the rest is out of the running by its words."""
+_PASSAGES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What the decision rests on, each from 0 to 1."""
+
+    passage_cosine: float
+    """Of the question and its nearest passage."""
+    unit_cosine: float
+    """Of the question and its nearest unit."""
+    passage_share: float
+    """How much of what the question asks about, by the rarity of its words, stands in the first three passages."""
+    unit_share: float
+    """The same for the best single unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """A unit of a passage with how well it speaks to the question."""
+
+    result: RetrievalResult
+    unit: Unit
+    score: float
+
+    @property
+    def text(self) -> str:
+        return self.result.text[self.unit.start : self.unit.end]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the passages say to the question."""
+
+    features: Features
+    units: tuple[Weighed, ...]
+    """Best first."""
+
+    @property
+    def confidence(self) -> float:
+        """How sure it is that the book covers the question, from 0 to 1."""
+        return confidence(self.features)
+
+
+# Fitted with `python -m bythebook.evals.refusal --fit`; docs/quality.md says on what, and how well it holds elsewhere.
+_BIAS = -6.0
+_WEIGHTS = Features(passage_cosine=4.0, unit_cosine=4.0, passage_share=3.0, unit_share=2.0)
+
+
+def confidence(features: Features) -> float:
+    """The logistic rule."""
+    total = _BIAS + sum(getattr(_WEIGHTS, name) * getattr(features, name) for name in Features.__slots__)
+    return 1 / (1 + math.exp(-total))
+
+
+async def weigh(edition: Edition, embedder: Embedder, retrieved: Retrieved) -> Evidence:
+    """Read the best passages closely against the question."""
+    results = retrieved.context.results[:_PASSAGES]
+    if not results:
+        return Evidence(Features(0.0, 0.0, 0.0, 0.0), ())
+    wanted = edition.rarities(edition.words.terms(retrieved.context.query))
+    by_words = _by_words(edition, results, wanted)
+    close = by_words[:READ_CLOSELY]
+    cosines = [float(vector @ retrieved.vector) async for vector in embedder.documents([w.text for w in close])]
+    best_cosine = max(cosines, default=0.0)
+    weighed = [
+        Weighed(entry.result, entry.unit, score=entry.score + 0.5 * cosine)
+        for entry, cosine in zip(close, cosines, strict=True)
+    ]
+    terms = edition.words.terms
+    features = Features(
+        passage_cosine=max(result.score for result in retrieved.context.results),
+        unit_cosine=min(max(best_cosine, 0.0), 1.0),
+        passage_share=share(wanted, {term for result in results[:3] for term in terms(result.text)}),
+        unit_share=max((share(wanted, terms(entry.text)) for entry in close), default=0.0),
+    )
+    return Evidence(features, tuple(sorted(weighed, key=lambda entry: -entry.score)))
+
+
+def _by_words(edition: Edition, results: Sequence[RetrievalResult], wanted: dict[int, float]) -> list[Weighed]:
+    """Every unit of the passages by its words and the rank of its passage, best first."""
+    ideal = (SATURATION + 1) * sum(wanted.values()) or 1.0
+    top = max(result.rerank_score for result in results) or 1.0
+    weighed: list[Weighed] = []
+    for result in results:
+        for unit in units(result.text, fence=result.fence):
+            weights = edition.words.weights(result.text[unit.start : unit.end])
+            words = sum(wanted[term] * weight for term, weight in weights.items() if term in wanted) / ideal
+            discount = 0.8 if unit.kind in (UnitKind.CODE, UnitKind.ROW) else 1.0
+            weighed.append(Weighed(result, unit, score=discount * 0.5 * words + 0.5 * result.rerank_score / top))
+    return sorted(weighed, key=lambda entry: (-entry.score, entry.result.position, entry.unit.start))

@@ -1,0 +1,53 @@
+"""Ranking: two lists of candidates made into one order."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bythebook.passages import Candidate
+
+PAGE_EVIDENCE = 0.1
+"""How much a chunk gains from the second and third best chunk of its page."""
+
+
+def rank(candidates: Sequence[Candidate]) -> list[tuple[str, float]]:
+    """Order the candidates by both scores and by what else of their page was found: chunk id and score, best first."""
+    fused = _fused(candidates)
+    by_page: dict[str, list[float]] = defaultdict(list)
+    for chunk_id, score in fused.items():
+        by_page[page_of(chunk_id)].append(score)
+    support = {page: PAGE_EVIDENCE * sum(sorted(scores, reverse=True)[1:3]) for page, scores in by_page.items()}
+    scored = [(chunk_id, score + support[page_of(chunk_id)]) for chunk_id, score in fused.items()]
+    return sorted(scored, key=lambda entry: (-entry[1], entry[0]))
+
+
+def page_of(chunk_id: str) -> str:
+    """The half of a chunk's id that all chunks of its page share."""
+    return chunk_id[:18]
+
+
+def _fused(candidates: Sequence[Candidate]) -> dict[str, float]:
+    """Distribution-based fusion: each side's scores on the scale of its own mean and spread, added up."""
+    fused: dict[str, float] = {}
+    for side in ("cosine", "bm25"):
+        raw = {c.chunk_id: score for c in candidates if (score := getattr(c, side)) is not None}
+        for chunk_id, score in _normalised(raw).items():
+            fused[chunk_id] = fused.get(chunk_id, 0.0) + score
+    return fused
+
+
+def _normalised(scores: dict[str, float]) -> dict[str, float]:
+    """Three standard deviations below the mean become 0, three above become 1."""
+    if len(scores) < 2:
+        return dict.fromkeys(scores, 0.5)
+    mean = statistics.fmean(scores.values())
+    spread = statistics.stdev(scores.values(), mean)
+    if spread == 0:
+        return dict.fromkeys(scores, 0.5)
+    low = mean - 3 * spread
+    return {chunk_id: (score - low) / (6 * spread) for chunk_id, score in scores.items()}

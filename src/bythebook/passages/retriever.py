@@ -1,0 +1,125 @@
+"""Retrieval: from a question to the passages that bear on it, best first."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from bythebook.passages import Filters, RetrievalContext, RetrievalResult
+from bythebook.passages.ranking import rank
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bythebook.passages import Passage
+    from bythebook.passages.shelf import Edition
+    from bythebook.vectors import Embedder, Vector
+
+CANDIDATES = 100
+"""How many chunks each ranking puts forward."""
+SAME = 0.9
+"""Passages that share this much of their terms say the same: only the better one is shown."""
+_REMEMBERED = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """What was found, with the query's vector and how long each step took."""
+
+    context: RetrievalContext
+    vector: Vector
+    embedding_time_ms: float
+    retrieval_time_ms: float
+
+
+class Retriever:
+    """Searches an edition of the book. The same query within a generation is not embedded or searched twice."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._remembered: OrderedDict[tuple[str, str, int, Filters], Retrieved] = OrderedDict()
+
+    async def retrieve(self, edition: Edition, query: str, *, top_k: int, filters: Filters) -> Retrieved:
+        """The `top_k` passages that bear most on `query`, without near-duplicates, always in the same order."""
+        key = (edition.name, query, top_k, filters)
+        if found := self._remembered.get(key):
+            self._remembered.move_to_end(key)
+            context = replace(found.context, cache_hit=True)
+            return replace(found, context=context, embedding_time_ms=0.0, retrieval_time_ms=0.0)
+        found = await self._search(edition, query, top_k=top_k, filters=filters)
+        self._remembered[key] = found
+        if len(self._remembered) > _REMEMBERED:
+            self._remembered.popitem(last=False)
+        return found
+
+    async def _search(self, edition: Edition, query: str, *, top_k: int, filters: Filters) -> Retrieved:
+        started = time.perf_counter()
+        vector = await self._embedder.query(query)
+        embedded = time.perf_counter()
+        candidates = await edition.store.candidates(vector, query, limit=CANDIDATES, filters=filters)
+        ranked = rank(candidates)
+        results = await _chosen(edition, ranked, vector, top_k)
+        context = RetrievalContext(query=query, results=results, filter_applied=str(filters))
+        searched = time.perf_counter()
+        return Retrieved(context, vector, (embedded - started) * 1000, (searched - embedded) * 1000)
+
+
+async def _chosen(
+    edition: Edition, ranked: Sequence[tuple[str, float]], vector: Vector, top_k: int
+) -> tuple[RetrievalResult, ...]:
+    """The best distinct passages, read from the store a few more at a time than are wanted."""
+    chosen: list[tuple[Passage, float]] = []
+    shown: list[frozenset[int]] = []
+    step = top_k + 5
+    for first in range(0, len(ranked), step):
+        batch = ranked[first : first + step]
+        passages = await edition.store.fetch([chunk_id for chunk_id, _ in batch])
+        found = [(passages[chunk_id], score) for chunk_id, score in batch if chunk_id in passages]
+        for passage, score in sorted(found, key=lambda entry: _order(*entry)):
+            terms = edition.words.terms(passage.chunk.text)
+            if not any(_alike(terms, other) for other in shown):
+                chosen.append((passage, score))
+                shown.append(terms)
+            if len(chosen) == top_k:
+                return _results(chosen, vector)
+    return _results(chosen, vector)
+
+
+def _order(passage: Passage, score: float) -> tuple[float, str, int]:
+    return (-score, passage.chunk.url, passage.chunk.chunk_index)
+
+
+def _alike(terms: frozenset[int], other: frozenset[int]) -> bool:
+    together = len(terms | other)
+    return together > 0 and len(terms & other) / together >= SAME
+
+
+def _results(chosen: Sequence[tuple[Passage, float]], vector: Vector) -> tuple[RetrievalResult, ...]:
+    return tuple(
+        result_of(passage, position=position, score=float(passage.vector @ vector), rerank_score=score)
+        for position, (passage, score) in enumerate(chosen, start=1)
+    )
+
+
+def result_of(passage: Passage, *, position: int, score: float, rerank_score: float) -> RetrievalResult:
+    chunk = passage.chunk
+    return RetrievalResult(
+        chunk_id=chunk.chunk_id,
+        document_id=chunk.document_id,
+        text=chunk.text,
+        score=min(max(score, 0.0), 1.0),
+        position=position,
+        url=chunk.url,
+        title=chunk.title,
+        chunk_index=chunk.chunk_index,
+        token_count=chunk.token_count,
+        heading_hierarchy=chunk.heading_hierarchy,
+        module_name=chunk.module_name,
+        chapter_id=chunk.chapter_id,
+        anchor=chunk.anchor,
+        rerank_score=rerank_score,
+        start=chunk.start,
+        fence=chunk.fence,
+    )
