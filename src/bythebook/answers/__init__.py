@@ -81,13 +81,14 @@ class ResponseMetadata:
     """How the answer came about. Every time was measured."""
 
     response_time_ms: float
-    embedding_time_ms: float
-    retrieval_time_ms: float
-    generation_time_ms: float
-    proof_time_ms: float
-    chunk_count: int
-    cache_hit: bool
     index_generation: str
+    embedding_time_ms: float = 0.0
+    retrieval_time_ms: float = 0.0
+    generation_time_ms: float = 0.0
+    proof_time_ms: float = 0.0
+    """Reading the passages closely: what decides between an answer and a refusal, and finds the quotes."""
+    chunk_count: int = 0
+    cache_hit: bool = False
     confidence: float | None = None
     """How sure the evidence check was that the book covers the question; None when it was not asked."""
 

@@ -32,6 +32,8 @@ class Edition:
     catalogue: Catalogue
     words: Words
     chunk_count: int
+    cutoff: float
+    """How sure the evidence check must be before a question counts as covered by this book."""
 
     def rarities(self, terms: Iterable[int]) -> dict[int, float]:
         """How much each of these terms says in this book."""
@@ -68,6 +70,11 @@ class Shelf:
             held.readers -= 1
             self._let_go(held)
 
+    async def prepare(self) -> None:
+        """Open the current edition ahead of the first question, if there is one."""
+        if self._generations.current():
+            await self._current()
+
     async def _current(self) -> _Held:
         async with self._opening:
             held = self._held
@@ -101,7 +108,7 @@ def open_edition(generations: Generations, identity: Identity, stack: ExitStack)
     _check_identity(catalogue, identity)
     words = Words(catalogue.fact("average_length"))
     store = stack.enter_context(closing(EdgeStore.open(folder / SHARD, words)))
-    return Edition(folder.name, store, catalogue, words, catalogue.totals().chunks)
+    return Edition(folder.name, store, catalogue, words, catalogue.totals().chunks, catalogue.fact("cutoff"))
 
 
 def _check_identity(catalogue: Catalogue, identity: Identity) -> None:

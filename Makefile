@@ -1,0 +1,62 @@
+# Every target works from a fresh clone: what it needs, it makes first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+
+RUNTIME := $(VENV)/.runtime
+DEVELOPMENT := $(VENV)/.development
+MODEL := $(VENV)/.model
+
+.PHONY: demo test check fmt lint types bench chaos evals lock clean
+
+demo: $(RUNTIME) $(MODEL)
+	@$(BIN)/bythebook demo
+
+test: $(DEVELOPMENT) $(MODEL)
+	$(BIN)/python -m pytest
+
+check: $(DEVELOPMENT) $(MODEL)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest
+
+fmt: $(DEVELOPMENT)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(DEVELOPMENT) $(MODEL)
+	$(BIN)/python -m bench
+
+chaos: $(DEVELOPMENT) $(MODEL)
+	$(BIN)/python -m pytest tests/chaos --full-size
+
+evals: $(DEVELOPMENT) $(MODEL)
+	$(BIN)/python -m bythebook.evals
+
+# Needs uv; writes no index address. Run it after changing dependencies in pyproject.toml.
+lock:
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+		pyproject.toml --group build --output-file requirements.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+		pyproject.toml --group build --group dev --output-file requirements-dev.lock
+
+clean:
+	rm -rf $(VENV) .bythebook .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/pyvenv.cfg:
+	$(PYTHON) -m venv $(VENV)
+
+$(RUNTIME): $(VENV)/pyvenv.cfg requirements.lock pyproject.toml
+	$(PIP) install --require-hashes --requirement requirements.lock
+	$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(DEVELOPMENT): $(RUNTIME) requirements-dev.lock
+	$(PIP) install --require-hashes --requirement requirements-dev.lock
+	@touch $@
+
+$(MODEL): $(RUNTIME)
+	$(BIN)/bythebook model download
+	@touch $@

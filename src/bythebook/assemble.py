@@ -1,0 +1,131 @@
+"""Assembly: settings become a book. Every adapter is named here, and everything opened here is closed here."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Self
+
+from bythebook.answers import AgentRequest
+from bythebook.ask import Asker
+from bythebook.errors import ConfigurationError
+from bythebook.passages import Filters
+from bythebook.passages.generations import Generations
+from bythebook.passages.retriever import Retriever
+from bythebook.passages.shelf import Shelf
+from bythebook.vectors.local import IDENTITY, local_embedder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+    from bythebook.answers import AgentResponse
+    from bythebook.ingest import Progress, Report
+    from bythebook.pages import PageSource
+    from bythebook.passages import RetrievalContext
+    from bythebook.settings import Settings
+    from bythebook.vectors import Embedder
+
+
+def _unseen(_stage: str, _done: int, _total: int) -> None:
+    """Progress for callers who do not watch."""
+
+
+def _unheard(_text: str) -> None:
+    """Announcements for callers who do not listen."""
+
+
+class Book:
+    """A book that can be read in, searched and asked. Use it as `async with Book.open(settings) as book`."""
+
+    def __init__(self, settings: Settings, *, say: Callable[[str], None]) -> None:
+        self._settings = settings
+        self._say = say
+        self._stack = AsyncExitStack()
+        self._generations = Generations(settings.data_dir / "index")
+        self._shelf = Shelf(self._generations, IDENTITY)
+
+    @classmethod
+    def open(cls, settings: Settings, *, say: Callable[[str], None] = _unheard) -> Self:
+        """A book with these settings. Nothing is opened before the context is entered; `say` hears of downloads."""
+        return cls(settings, say=say)
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            stack.callback(self._shelf.close)
+            # The index opens while the model loads: a first answer waits for the slower of the two.
+            shelf = asyncio.create_task(self._shelf.prepare())
+            self._embedder: Embedder = await stack.enter_async_context(local_embedder(await self._models()))
+            await shelf
+            self._retriever = Retriever(self._embedder)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+    async def _models(self) -> Path:
+        """The folder of the embedding model, which is fetched if it was never used on this machine."""
+        from bythebook.vectors import installed, weights
+
+        folder = self._settings.model_folder
+        try:
+            installed.find(folder)
+        except ConfigurationError:
+            await asyncio.to_thread(weights.download, folder, say=self._say)
+        return folder
+
+    async def ingest(
+        self, *sources: PageSource | Path | str, progress: Progress = _unseen, alone: bool = False, rebuild: bool = False
+    ) -> Report:
+        """Read these sources into the book. What has not changed costs nothing; readers see all of it or none.
+
+        Pages of other sources stay, unless these shall stand `alone`. With `rebuild` the index is made from nothing.
+        """
+        from bythebook.ingest.run import ingest
+
+        return await ingest(self._workshop(progress), self._sources(sources), alone=alone, rebuild=rebuild)
+
+    async def rehearse(
+        self, *sources: PageSource | Path | str, progress: Progress = _unseen, alone: bool = False, rebuild: bool = False
+    ) -> Report:
+        """What `ingest` would do, writing nothing."""
+        from bythebook.ingest.run import rehearse
+
+        return await rehearse(self._workshop(progress), self._sources(sources), alone=alone, rebuild=rebuild)
+
+    async def search(
+        self, query: str, *, top_k: int | None = None, filters: Filters = Filters()
+    ) -> RetrievalContext:
+        """The passages that bear most on the query, best first."""
+        request = AgentRequest(query, filters=filters, top_k=top_k or self._settings.retrieval_top_k)
+        async with self._shelf.edition() as edition:
+            found = await self._retriever.retrieve(edition, request.query, top_k=request.top_k, filters=filters)
+            return found.context
+
+    async def ask(self, request: AgentRequest | str) -> AgentResponse:
+        """An answer from the book's own sentences, or an honest refusal."""
+        if isinstance(request, str):
+            request = AgentRequest(request, top_k=self._settings.retrieval_top_k)
+        asker = Asker(self._shelf, self._embedder, self._retriever, self._settings.retrieval_threshold)
+        return await asker.ask(request)
+
+    def _workshop(self, progress: Progress) -> Workshop:
+        sizes = Sizes(limit=self._settings.chunk_tokens, overlap=self._settings.chunk_overlap)
+        folder = self._settings.data_dir / "index"
+        return Workshop(folder, self._generations, self._embedder, sizes, progress)
+
+    def _sources(self, given: Sequence[PageSource | Path | str]) -> list[PageSource]:
+        """The sources as they are, and paths as the folders and files they name."""
+        from bythebook.pages.folder import Folder
+
+        style = self._settings.site_style
+        return [
+            Folder(Path(source), site_url=self._settings.site_url, style=None if style == "auto" else Style(style))
+            if isinstance(source, (str, Path))
+            else source
+            for source in given
+        ]

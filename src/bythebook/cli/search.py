@@ -1,0 +1,51 @@
+"""`bythebook search`: the passages a question finds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bythebook.cli.doing import DataDir, Filtered, Json, TopK, print_json, run, say, settings
+from bythebook.passages import Filters
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bythebook.passages import RetrievalContext, RetrievalResult
+    from bythebook.settings import Settings
+
+
+def search(
+    query: Annotated[str, typer.Argument(help="What to look for.", show_default=False)],
+    top_k: TopK = None,
+    filters: Filtered = None,
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """Find the passages that bear on a question, best first."""
+    chosen = settings(data_dir=data_dir, retrieval_top_k=top_k)
+    found = run(_search(chosen, query, Filters.parse(filters or [])))
+    if json:
+        print_json(found)
+        return
+    show_passages(found.results)
+    if not found.results:
+        say("Nothing was found." + (f" The filter is {found.filter_applied}." if found.filter_applied else ""))
+
+
+async def _search(chosen: Settings, query: str, filters: Filters) -> RetrievalContext:
+    from bythebook.assemble import Book
+
+    async with Book.open(chosen, say=say) as book:
+        return await book.search(query, filters=filters)
+
+
+def show_passages(results: Sequence[RetrievalResult]) -> None:
+    """Each passage with where it stands and how near it is."""
+    for result in results:
+        path = " > ".join(result.heading_hierarchy)
+        address = f"{result.url}#{result.anchor}" if result.anchor else result.url
+        typer.echo(f"{typer.style(f'[{result.position}] {path}', bold=True)}  {result.score:.3f}")
+        typer.echo(typer.style(address, dim=True))
+        typer.echo(f"{result.text}\n")

@@ -1,0 +1,43 @@
+"""How our nouns look as JSON, the same at every door."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bythebook.errors import BookError
+
+
+def as_json(value: Any) -> Any:
+    """A value of ours in JSON's own types: nouns with their fields and properties, times in ISO 8601."""
+    if is_dataclass(value) and not isinstance(value, type):
+        names = [known.name for known in fields(value)] + _properties(type(value))
+        return {name: as_json(getattr(value, name)) for name in names}
+    if isinstance(value, dict):
+        return {str(name): as_json(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(inner) for inner in value]
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(value) if isinstance(value, Path) else value
+
+
+def _properties(kind: type) -> list[str]:
+    return [name for name, member in vars(kind).items() if isinstance(member, property)]
+
+
+def error_response(error: BookError) -> dict[str, Any]:
+    """An ErrorResponse: what failed, in words for whoever runs the book and for whoever reads it."""
+    return {
+        "error": error.code,
+        "message": str(error),
+        "user_message": error.user_message,
+        "detail": None,
+        "status_code": error.status_code,
+        "retry_after": None,
+        "recoverable": error.recoverable,
+        "request_id": None,
+    }
