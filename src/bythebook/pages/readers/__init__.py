@@ -1,0 +1,58 @@
+"""Readers: one module for each format, from a document's source to its parts.
+
+A reader runs nothing, opens nothing and asks nobody: all it knows is the text it is given.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bythebook.pages import Unreadable
+from bythebook.pages.generators import Style
+
+if TYPE_CHECKING:
+    from bythebook.pages.compose import Draft
+
+MARKDOWN = frozenset([".md", ".markdown", ".mdown", ".mkd"])
+MDX = frozenset([".mdx"])
+HTML = frozenset([".html", ".htm", ".xhtml"])
+RESTRUCTURED = frozenset([".rst", ".rest"])
+PLAIN = frozenset([".txt", ".text"])
+
+SUPPORTED = MARKDOWN | MDX | HTML | RESTRUCTURED | PLAIN
+
+
+def read(text: str, *, suffix: str, style: Style) -> Draft:
+    """Read a document by the ending of its file name. Raises Unreadable, and nothing else, whatever the text."""
+    try:
+        return _read(text, suffix.lower(), style)
+    except Unreadable:
+        raise
+    except RecursionError as exc:
+        raise Unreadable("it is nested too deeply to be a page") from exc
+    except Exception as exc:
+        raise Unreadable(f"its text could not be understood ({type(exc).__name__}: {exc})") from exc
+
+
+def _read(text: str, suffix: str, style: Style) -> Draft:
+    # Parsers are imported when the first page of their kind is met: a book rarely needs them all.
+    # ruff: noqa: PLC0415
+    if suffix in MDX or (suffix in MARKDOWN and style is Style.DOCUSAURUS):
+        from bythebook.pages.readers import mdx
+
+        return mdx.read(text, style=style)
+    if suffix in MARKDOWN:
+        from bythebook.pages.readers import markdown
+
+        return markdown.read(text, style=style)
+    if suffix in HTML:
+        from bythebook.pages.readers import html
+
+        return html.read(text)
+    if suffix in RESTRUCTURED:
+        from bythebook.pages.readers import restructured
+
+        return restructured.read(text)
+    from bythebook.pages.readers import plain
+
+    return plain.read(text)

@@ -1,0 +1,169 @@
+"""A folder of documents, or one document, as a source of pages."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from bythebook.errors import InputError
+from bythebook.pages import Listed, Page, Skipped, Unreadable, readers
+from bythebook.pages.addresses import address, is_index, without_number
+from bythebook.pages.compose import compose
+from bythebook.pages.decoding import decode
+from bythebook.pages.generators import Style, detect
+from bythebook.pages.walking import walk
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import AsyncIterator, Iterator
+
+LARGEST = 20_000_000
+"""Bytes beyond which a file is not a page."""
+
+_EXPECTED = {
+    ".pdf": "PDF",
+    ".docx": "Word",
+    ".epub": "EPUB",
+    ".ipynb": "Jupyter notebook",
+    ".adoc": "AsciiDoc",
+    ".asciidoc": "AsciiDoc",
+    ".odt": "OpenDocument",
+    ".tex": "LaTeX",
+}
+_NOT_CONTENT = frozenset(["robots.txt", "requirements.txt", "cmakelists.txt", "llms.txt", "llms-full.txt", "404.html"])
+
+
+class Folder:
+    """The documents below a folder, at the addresses their generator publishes them under.
+
+    `site_url` is where the book is published; without it, pages are known by their file's URI.
+    """
+
+    def __init__(self, root: str | Path, *, site_url: str = "", style: Style | None = None) -> None:
+        self._root = Path(root).expanduser().absolute()
+        if not self._root.exists():
+            raise InputError(f"there is no folder or file {str(root)!r}; check the path")
+        self._site_url = site_url
+        self._style = style or detect(self._root)
+
+    @property
+    def name(self) -> str:
+        return str(self._root)
+
+    async def listing(self) -> AsyncIterator[Listed | Skipped]:
+        for item in await asyncio.to_thread(lambda: list(self._listing())):
+            yield item
+
+    async def read(self, listed: Listed) -> Page:
+        return await asyncio.to_thread(self._read, listed)
+
+    def _listing(self) -> Iterator[Listed | Skipped]:
+        paths = walk(self._root, style=self._style) if self._root.is_dir() else iter([PurePosixPath(self._root.name)])
+        known: dict[str, str] = {}
+        for path in paths:
+            item = path if isinstance(path, Skipped) else self._list(path)
+            if isinstance(item, Listed) and known.setdefault(item.url, item.path) != item.path:
+                item = Skipped(item.path, f"{known[item.url]!r} is published at the same address, {item.url}")
+            if item:
+                yield item
+
+    def _list(self, path: PurePosixPath) -> Listed | Skipped | None:
+        """What is said about one file; nothing at all for a file no one would take for a page."""
+        suffix = path.suffix.lower()
+        if suffix not in readers.SUPPORTED:
+            return self._not_supported(path, suffix)
+        if path.name.lower() in _NOT_CONTENT or (self._style is Style.MDBOOK and path.name == "SUMMARY.md"):
+            return None
+        try:
+            stat = self._file(path).stat()
+        except OSError as exc:
+            return Skipped(str(path), f"it cannot be opened: {exc.strerror}")
+        if stat.st_size > LARGEST:
+            return Skipped(str(path), _too_large(stat))
+        return Listed(self._url(path), str(path), f"{stat.st_mtime_ns}:{stat.st_size}")
+
+    def _not_supported(self, path: PurePosixPath, suffix: str) -> Skipped | None:
+        if suffix in _EXPECTED:
+            return Skipped(str(path), f"{_EXPECTED[suffix]} is not supported yet")
+        if self._root.is_file():
+            return Skipped(str(path), f"files ending in {suffix!r} are not supported; convert it to Markdown or HTML")
+        return None
+
+    def _url(self, path: PurePosixPath) -> str:
+        if not self._site_url:
+            return self._file(path).as_uri()
+        slug = name = ""
+        if self._style is Style.DOCUSAURUS and path.suffix.lower() in readers.MARKDOWN | readers.MDX:
+            slug, name = _said_at_the_top(self._file(path))
+        return address(path, site_url=self._site_url, style=self._style, slug=slug, name=name)
+
+    def _file(self, path: PurePosixPath) -> Path:
+        return self._root / path if self._root.is_dir() else self._root
+
+    def _read(self, listed: Listed) -> Page:
+        path = PurePosixPath(listed.path)
+        text, stat = self._load(path)
+        draft = readers.read(text, suffix=path.suffix, style=self._style)
+        text, blocks = compose(draft.parts)
+        if not blocks:
+            raise Unreadable("there is no text in it")
+        return Page(
+            url=listed.url,
+            title=draft.title or self._title(path),
+            text=text,
+            blocks=blocks,
+            module_name=humanised(path.parts[0]) if len(path.parts) > 1 else "",
+            chapter_id=str(path.with_suffix("")),
+            modified_at=_iso(stat.st_mtime),
+        )
+
+    def _load(self, path: PurePosixPath) -> tuple[str, os.stat_result]:
+        file = self._file(path)
+        if not file.resolve().is_relative_to(self._root.resolve()):
+            raise Unreadable("it is outside of the folder")
+        try:
+            stat = file.stat()
+            if stat.st_size > LARGEST:
+                raise Unreadable(_too_large(stat))
+            return decode(file.read_bytes()), stat
+        except FileNotFoundError as exc:
+            raise Unreadable("it is gone; it was there when the folder was listed") from exc
+        except OSError as exc:
+            raise Unreadable(f"it cannot be opened: {exc.strerror}") from exc
+
+    def _title(self, path: PurePosixPath) -> str:
+        name = path.parent.name if is_index(path) and path.parent.name else path.stem
+        return humanised(without_number(name) if self._style is Style.DOCUSAURUS else name)
+
+
+def humanised(name: str) -> str:
+    """A file or folder name as a title: `module-1-ros2` is `Module 1 Ros2`."""
+    words = re.split(r"[-_\s]+", name)
+    return " ".join(word[:1].upper() + word[1:] for word in words if word)
+
+
+def _said_at_the_top(file: Path) -> tuple[str, str]:
+    """A page's slug and id. Nothing when its front matter cannot be read: reading the page will say why."""
+    from bythebook.pages.readers import front_matter  # noqa: PLC0415 - listing most books needs no parser
+
+    try:
+        with file.open("rb") as stream:
+            head = stream.read(8_192).decode("utf-8-sig", "ignore").replace("\r\n", "\n")
+        matter, _ = front_matter.split(head)
+    except (OSError, Unreadable):
+        return "", ""
+    return matter.slug, matter.id
+
+
+def _too_large(stat: os.stat_result) -> str:
+    return f"it has {stat.st_size / 1e6:.0f} MB; a page has at most {LARGEST // 1_000_000} MB. Split it"
+
+
+def _iso(timestamp: float) -> str:
+    try:
+        return datetime.fromtimestamp(timestamp, UTC).isoformat(timespec="seconds")
+    except (OverflowError, OSError, ValueError):
+        return ""

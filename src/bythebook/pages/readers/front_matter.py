@@ -1,0 +1,63 @@
+"""Front matter: what an author says about a page above its first line."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+
+from bythebook.pages import Unreadable
+
+_YAML = re.compile(r"---[ \t]*\n(.*?)(?:^|\n)(?:---|\.\.\.)[ \t]*(?:\n|$)", re.DOTALL)
+_TOML = re.compile(r"\+\+\+[ \t]*\n(.*?)(?:^|\n)\+\+\+[ \t]*(?:\n|$)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class FrontMatter:
+    """The fields that decide what a page is called and where it is published. Empty where the author is silent."""
+
+    title: str = ""
+    slug: str = ""
+    id: str = ""
+
+
+def split(text: str) -> tuple[FrontMatter, str]:
+    """The front matter and the rest of the document.
+
+    Text between two rules that is no list of fields is part of the document. Raises Unreadable for fields that
+    cannot be parsed.
+    """
+    for pattern, load in ((_YAML, _yaml), (_TOML, _toml)):
+        match = pattern.match(text)
+        if match:
+            fields = load(match[1])
+            if fields is not None:
+                return FrontMatter(*(_word(fields.get(name)) for name in ("title", "slug", "id"))), text[match.end() :]
+    return FrontMatter(), text
+
+
+def _yaml(source: str) -> dict[object, object] | None:
+    import yaml  # noqa: PLC0415 - only Markdown pages need it
+
+    try:
+        fields = yaml.load(source, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
+    except (yaml.YAMLError, ValueError, RecursionError) as exc:
+        mark = getattr(exc, "problem_mark", None)
+        where = f" (line {mark.line + 2})" if mark else ""
+        raise Unreadable(
+            f"its front matter is not valid YAML{where}; correct it, or quote values with a colon"
+        ) from exc
+    if fields is None:
+        return {}
+    return fields if isinstance(fields, dict) else None
+
+
+def _toml(source: str) -> dict[str, object] | None:
+    try:
+        return tomllib.loads(source)
+    except (tomllib.TOMLDecodeError, RecursionError) as exc:
+        raise Unreadable(f"its front matter is not valid TOML: {exc}") from exc
+
+
+def _word(value: object) -> str:
+    return str(value).strip() if isinstance(value, str | int | float) and not isinstance(value, bool) else ""

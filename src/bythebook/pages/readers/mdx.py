@@ -1,0 +1,7 @@
+"""MDX."""
+
+from __future__ import annotations
+
+from bythebook.pages.readers.markdown import read
+
+__all__ = ["read"]
