@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from bythebook.answers import AgentRequest
 from bythebook.ask import Asker
+from bythebook.chunks.split import Sizes
 from bythebook.errors import ConfigurationError
 from bythebook.passages import Filters
 from bythebook.passages.generations import Generations
@@ -17,11 +19,11 @@ from bythebook.vectors.local import IDENTITY, local_embedder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
     from types import TracebackType
 
     from bythebook.answers import AgentResponse
     from bythebook.ingest import Progress, Report
+    from bythebook.ingest.run import Workshop
     from bythebook.pages import PageSource
     from bythebook.passages import RetrievalContext
     from bythebook.settings import Settings
@@ -114,12 +116,15 @@ class Book:
         return await asker.ask(request)
 
     def _workshop(self, progress: Progress) -> Workshop:
+        from bythebook.ingest.run import Workshop
+
         sizes = Sizes(limit=self._settings.chunk_tokens, overlap=self._settings.chunk_overlap)
         folder = self._settings.data_dir / "index"
         return Workshop(folder, self._generations, self._embedder, sizes, progress)
 
     def _sources(self, given: Sequence[PageSource | Path | str]) -> list[PageSource]:
         """The sources as they are, and paths as the folders and files they name."""
+        from bythebook.pages.generators import Style
         from bythebook.pages.folder import Folder
 
         style = self._settings.site_style

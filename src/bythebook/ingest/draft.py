@@ -66,6 +66,7 @@ class Draft:
         totals = catalogue.totals()
         words = Words(stepped(totals.length / max(totals.chunks, 1)))
         catalogue.state("average_length", words.average_length)
+        catalogue.state("cutoff", 0.5)
         catalogue.state("identity", asdict(self.embedder.identity))
         catalogue.state("published_at", datetime.now(UTC).isoformat(timespec="seconds"))
         return words

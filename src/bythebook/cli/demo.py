@@ -1,0 +1,53 @@
+"""`bythebook demo`: the manual as a book, answering questions about itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bythebook.cli.ask import show_answer
+from bythebook.cli.doing import DataDir, Json, print_json, run, say, settings, showing_progress
+from bythebook.cli.ingest import summary
+from bythebook.errors import NotFound
+
+if TYPE_CHECKING:
+    from bythebook.answers import AgentResponse
+    from bythebook.settings import Settings
+
+QUESTION = "How does By the Book prove an answer?"
+
+
+def demo(
+    question: Annotated[str, typer.Argument(help="A question about By the Book.")] = QUESTION,
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """Read the manual into a book of its own and ask it a question."""
+    chosen = settings(data_dir=data_dir)
+    response = run(_demo(settings(data_dir=chosen.data_dir / "demo"), question))
+    if json:
+        print_json(response)
+        return
+    typer.echo(typer.style(f"> {question}", bold=True) + "\n")
+    show_answer(response)
+
+
+async def _demo(chosen: Settings, question: str) -> AgentResponse:
+    from bythebook.assemble import Book
+
+    async with Book.open(chosen, say=say) as book:
+        with showing_progress() as progress:
+            report = await book.ingest(manual(), progress=progress)
+        say(summary(report, dry_run=False) + "\n")
+        return await book.ask(question)
+
+
+def manual() -> Path:
+    """The folder of the manual: beside the package when installed, at the top of a clone otherwise."""
+    here = Path(__file__).resolve().parent.parent
+    for folder in (here / "manual", here.parent.parent / "docs"):
+        if (folder / "index.md").exists():
+            return folder
+    raise NotFound("the manual is missing from this installation. Install bythebook again.")
