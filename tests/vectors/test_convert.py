@@ -44,9 +44,15 @@ def run(session: Any, ids: Sequence[int]) -> NDArray[np.float32]:
     return vector
 
 
-@pytest.mark.parametrize("length", [1, 2, 17, 256])
-def test_the_graphs_compute_what_bert_is_said_to_compute(tmp_path: Path, length: int) -> None:
-    weights = bert.random_weights(seed=length)
+@pytest.fixture(scope="module")
+def weights() -> dict[str, NDArray[np.float32]]:
+    return bert.random_weights(seed=1)
+
+
+@pytest.mark.parametrize("length", [1, 17, 256])
+def test_the_graphs_compute_what_bert_is_said_to_compute(
+    tmp_path: Path, weights: dict[str, NDArray[np.float32]], length: int
+) -> None:
     ids = np.random.default_rng(length).integers(0, 300, length).tolist()
     expected = bert.embed(weights, ids)
 
@@ -57,20 +63,17 @@ def test_the_graphs_compute_what_bert_is_said_to_compute(tmp_path: Path, length:
     assert expected @ quantized > 0.99
 
 
-def test_the_same_weights_give_the_same_file() -> None:
-    weights = bert.random_weights(seed=1)
-
+def test_the_same_weights_give_the_same_file(weights: dict[str, NDArray[np.float32]]) -> None:
     assert quantized_graph(weights, beside="c") == quantized_graph(weights, beside="c")
 
 
-def test_weights_of_another_model_are_refused_by_name() -> None:
-    weights = bert.random_weights(seed=1)
-    del weights["encoder.layer.5.output.dense.bias"]
+def test_weights_of_another_model_are_refused_by_name(weights: dict[str, NDArray[np.float32]]) -> None:
+    other = {name: tensor for name, tensor in weights.items() if name != "encoder.layer.5.output.dense.bias"}
 
     with pytest.raises(
         ConfigurationError, match=r"all-MiniLM-L6-v2: they lack 'encoder\.layer\.5\.output\.dense\.bias'"
     ):
-        quantized_graph(weights, beside="c")
+        quantized_graph(other, beside="c")
 
 
 def test_bytes_are_within_half_a_step_of_the_numbers_and_keep_zeros() -> None:

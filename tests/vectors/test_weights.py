@@ -137,3 +137,19 @@ def test_an_install_that_is_killed_leaves_no_half_model(tmp_path: Path) -> None:
     assert killed.returncode < 0
     with pytest.raises(ConfigurationError, match="is not in"):
         installed.find(tmp_path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the size of files cannot be limited on this system")
+def test_a_full_disk_is_named_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    script = (
+        "import pathlib, resource, sys; from bythebook.vectors import weights;"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000));"
+        "weights.install(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), say=print)"
+    )
+    failed = subprocess.run(
+        [sys.executable, "-c", script, published_source(), tmp_path], check=False, capture_output=True, text=True
+    )
+
+    assert "ConfigurationError: The embedding model could not be written to" in failed.stderr
+    assert "It needs 120 MB there: free some" in failed.stderr
+    assert list(tmp_path.iterdir()) == []
