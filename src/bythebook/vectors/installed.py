@@ -42,8 +42,8 @@ class Installed:
 def find(cache: Path) -> Installed:
     """The weights in `cache`, all files there and none cut short.
 
-    Only sizes are looked at: weights are written once and moved into place whole, and reading every byte would take
-    as long as opening them does. `verify` reads every byte.
+    Only sizes are looked at: weights are written once and moved into place whole, and reading every byte would add a
+    third to the time of opening them. `verify` does read every byte.
     """
     folder = cache / NAME
     try:

@@ -1,4 +1,4 @@
-"""Vectors made on this machine, by MiniLM in onnxruntime: no service, no key, the same bits every time."""
+"""Vectors made on this machine, by MiniLM in onnxruntime: no service, no key, and a text's bits never change."""
 
 from __future__ import annotations
 
