@@ -1,4 +1,7 @@
-"""Vectors made on this machine, by MiniLM in onnxruntime: no service, no key, and a text's bits never change."""
+"""Vectors made on this machine, by MiniLM in onnxruntime: no service, no key, and for one text always the same bits.
+
+Another kind of processor may round the last bit differently; the products of bytes are exact everywhere.
+"""
 
 from __future__ import annotations
 
