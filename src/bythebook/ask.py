@@ -41,6 +41,7 @@ class Asker:
     shelf: Shelf
     embedder: Embedder
     retriever: Retriever
+    top_k: int
     threshold: Threshold
 
     async def ask(self, request: AgentRequest) -> AgentResponse:
@@ -49,9 +50,8 @@ class Asker:
         async with self.shelf.edition() as edition:
             if not edition.words.terms(request.query):
                 return _asked_back(edition, watch)
-            retrieved = await self.retriever.retrieve(
-                edition, request.query, top_k=request.top_k, filters=request.filters
-            )
+            top_k = request.top_k or self.top_k
+            retrieved = await self.retriever.retrieve(edition, request.query, top_k=top_k, filters=request.filters)
             watch.lap()
             evidence = await weigh(edition, self.embedder, retrieved)
             proof = watch.lap()
@@ -72,7 +72,7 @@ class Asker:
         if not evidence.units:
             return False
         if self.threshold == "auto":
-            return evidence.confidence >= edition.cutoff
+            return evidence.confidence >= edition.calibration.cutoff
         return evidence.features.passage_cosine >= self.threshold
 
 

@@ -11,7 +11,7 @@ from bythebook.answers import AgentRequest
 from bythebook.ask import Asker
 from bythebook.chunks.split import Sizes
 from bythebook.errors import ConfigurationError
-from bythebook.passages import Filters
+from bythebook.passages import EVERYWHERE
 from bythebook.passages.generations import Generations
 from bythebook.passages.retriever import Retriever
 from bythebook.passages.shelf import Shelf
@@ -19,13 +19,15 @@ from bythebook.vectors.local import IDENTITY, local_embedder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
     from bythebook.answers import AgentResponse
     from bythebook.ingest import Progress, Report
     from bythebook.ingest.run import Workshop
     from bythebook.pages import PageSource
-    from bythebook.passages import RetrievalContext
+    from bythebook.passages import Filters, RetrievalContext
+    from bythebook.passages.shelf import Edition
     from bythebook.settings import Settings
     from bythebook.vectors import Embedder
 
@@ -58,9 +60,9 @@ class Book:
             stack.callback(self._shelf.close)
             # The index opens while the model loads: a first answer waits for the slower of the two.
             shelf = asyncio.create_task(self._shelf.prepare())
-            self._embedder: Embedder = await stack.enter_async_context(local_embedder(await self._models()))
+            self.embedder: Embedder = await stack.enter_async_context(local_embedder(await self._models()))
             await shelf
-            self._retriever = Retriever(self._embedder)
+            self._retriever = Retriever(self.embedder)
             self._stack = stack.pop_all()
         return self
 
@@ -81,7 +83,11 @@ class Book:
         return folder
 
     async def ingest(
-        self, *sources: PageSource | Path | str, progress: Progress = _unseen, alone: bool = False, rebuild: bool = False
+        self,
+        *sources: PageSource | Path | str,
+        progress: Progress = _unseen,
+        alone: bool = False,
+        rebuild: bool = False,
     ) -> Report:
         """Read these sources into the book. What has not changed costs nothing; readers see all of it or none.
 
@@ -92,40 +98,50 @@ class Book:
         return await ingest(self._workshop(progress), self._sources(sources), alone=alone, rebuild=rebuild)
 
     async def rehearse(
-        self, *sources: PageSource | Path | str, progress: Progress = _unseen, alone: bool = False, rebuild: bool = False
+        self,
+        *sources: PageSource | Path | str,
+        progress: Progress = _unseen,
+        alone: bool = False,
+        rebuild: bool = False,
     ) -> Report:
         """What `ingest` would do, writing nothing."""
         from bythebook.ingest.run import rehearse
 
         return await rehearse(self._workshop(progress), self._sources(sources), alone=alone, rebuild=rebuild)
 
-    async def search(
-        self, query: str, *, top_k: int | None = None, filters: Filters = Filters()
-    ) -> RetrievalContext:
+    async def search(self, query: str, *, top_k: int | None = None, filters: Filters = EVERYWHERE) -> RetrievalContext:
         """The passages that bear most on the query, best first."""
-        request = AgentRequest(query, filters=filters, top_k=top_k or self._settings.retrieval_top_k)
+        request = AgentRequest(query, top_k=top_k, filters=filters)
         async with self._shelf.edition() as edition:
-            found = await self._retriever.retrieve(edition, request.query, top_k=request.top_k, filters=filters)
-            return found.context
+            wanted = request.top_k or self._settings.retrieval_top_k
+            return (await self._retriever.retrieve(edition, request.query, top_k=wanted, filters=filters)).context
 
     async def ask(self, request: AgentRequest | str) -> AgentResponse:
         """An answer from the book's own sentences, or an honest refusal."""
-        if isinstance(request, str):
-            request = AgentRequest(request, top_k=self._settings.retrieval_top_k)
-        asker = Asker(self._shelf, self._embedder, self._retriever, self._settings.retrieval_threshold)
-        return await asker.ask(request)
+        asker = Asker(
+            self._shelf,
+            self.embedder,
+            self._retriever,
+            top_k=self._settings.retrieval_top_k,
+            threshold=self._settings.retrieval_threshold,
+        )
+        return await asker.ask(AgentRequest(request) if isinstance(request, str) else request)
+
+    def edition(self) -> AbstractAsyncContextManager[Edition]:
+        """The generation that is current now, open for looking at until the context ends."""
+        return self._shelf.edition()
 
     def _workshop(self, progress: Progress) -> Workshop:
         from bythebook.ingest.run import Workshop
 
         sizes = Sizes(limit=self._settings.chunk_tokens, overlap=self._settings.chunk_overlap)
         folder = self._settings.data_dir / "index"
-        return Workshop(folder, self._generations, self._embedder, sizes, progress)
+        return Workshop(folder, self._generations, self.embedder, sizes, progress)
 
     def _sources(self, given: Sequence[PageSource | Path | str]) -> list[PageSource]:
         """The sources as they are, and paths as the folders and files they name."""
-        from bythebook.pages.generators import Style
         from bythebook.pages.folder import Folder
+        from bythebook.pages.generators import Style
 
         style = self._settings.site_style
         return [

@@ -1,4 +1,4 @@
-"""Settings: read once, at the door, from arguments, environment, `.env`, `bythebook.toml` and defaults, in that order."""
+"""Settings: read once, at the door. Arguments win over the environment, `.env`, `bythebook.toml` and defaults."""
 
 from __future__ import annotations
 

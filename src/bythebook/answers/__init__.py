@@ -6,13 +6,11 @@ import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from urllib.parse import urlsplit
 
 from bythebook.errors import InputError
-from bythebook.passages import Filters, RetrievalResult
+from bythebook.passages import Citation, Filters, RetrievalResult
 
 LONGEST_QUERY = 1000
-LONGEST_EXCERPT = 200
 
 
 class Outcome(StrEnum):
@@ -28,7 +26,8 @@ class AgentRequest:
     """A question to the book."""
 
     query: str
-    top_k: int = 5
+    top_k: int | None = None
+    """How many passages to find, 1 to 10. None leaves it to the book's own setting, which is 5 unless it says else."""
     include_sources: bool = True
     filters: Filters = field(default_factory=Filters)
 
@@ -38,42 +37,8 @@ class AgentRequest:
             raise InputError("the question is empty. Ask something the book might answer.")
         if len(self.query) > LONGEST_QUERY:
             raise InputError(f"the question has {len(self.query)} characters; at most {LONGEST_QUERY} are read.")
-        if not 1 <= self.top_k <= 10:
+        if self.top_k is not None and not 1 <= self.top_k <= 10:
             raise InputError(f"top_k must be from 1 to 10, not {self.top_k}.")
-
-
-@dataclass(frozen=True, slots=True)
-class Citation:
-    """The very words an answer rests on, and where they stand."""
-
-    number: int
-    title: str
-    url: str
-    """Absolute, with the section's anchor and a text fragment, so that a browser opens the page at the quote."""
-    score: float
-    chunk_id: str
-    quote: str
-    start: int
-    """Where the quote begins in its chunk; `end` likewise. Both count characters."""
-    end: int
-    verified: bool
-
-    def __post_init__(self) -> None:
-        if not urlsplit(self.url).scheme:
-            raise InputError(f"a citation needs an absolute URL, not {self.url!r}")
-        if not 0.0 <= self.score <= 1.0:
-            raise InputError(f"score must be between 0 and 1, not {self.score}")
-        if self.end - self.start != len(self.quote):
-            raise InputError("a citation's offsets must span its quote")
-
-    @property
-    def excerpt(self) -> str:
-        """The quote on one line, cut to 200 characters."""
-        line = " ".join(self.quote.split())
-        return line if len(line) <= LONGEST_EXCERPT else line[: LONGEST_EXCERPT - 1].rstrip() + "…"
-
-    def __str__(self) -> str:
-        return f"[Source: {self.title}]({self.url})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bythebook.answers import Citation
-from bythebook.answers.links import link
 from bythebook.chunks.units import Unit, UnitKind, units
+from bythebook.passages import citation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bythebook.passages import RetrievalResult
+    from bythebook.passages import Citation, RetrievalResult
     from bythebook.passages.evidence import Weighed
     from bythebook.passages.words import Words
 
@@ -22,6 +22,8 @@ _WORTH_SAYING = 0.8
 """A further sentence must score this part of the best one's score."""
 _REPEATS = 0.6
 _LONGEST_LIST = 12
+_MARK = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+")
+_FENCES = re.compile(r"^\s*(?:`{3,}|~{3,})", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +78,22 @@ def _joined(result: RetrievalResult, picked: Sequence[Unit]) -> list[Quote]:
     return quotes
 
 
-def _with_what_it_introduces(text: str, there: Sequence[Unit], index: int) -> list[int]:
-    """A sentence that ends in a colon goes with the list, the rows or the code below it, and they go with it."""
-    first = index
-    if there[index].kind is not UnitKind.SENTENCE:
-        while first > 0 and there[first - 1].kind is there[index].kind is not UnitKind.CODE:
-            first -= 1
-        introduced = first > 0 and _introduces(text, there[first - 1])
-        return list(range(first - 1, index + 1)) if introduced and index - first < _LONGEST_LIST else [index]
-    if not _introduces(text, there[index]) or index + 1 == len(there):
-        return [index]
-    kind = there[index + 1].kind
-    last = index + 1
-    while last + 1 < len(there) and there[last + 1].kind is kind is not UnitKind.CODE and last - index < _LONGEST_LIST:
+def _with_what_it_introduces(text: str, there: Sequence[Unit], index: int) -> range:
+    """A sentence that ends in a colon, and the list, the rows or the code below it, go together."""
+    first = index + 1 if there[index].kind is UnitKind.SENTENCE else _first_of_run(there, index)
+    if first == len(there) or first == 0 or not _introduces(text, there[first - 1]):
+        return range(index, index + 1)
+    last = first
+    while last + 1 < len(there) and there[last + 1].kind is there[first].kind is not UnitKind.CODE:
         last += 1
-    return list(range(index, last + 1))
+    return range(first - 1, last + 1) if last - first < _LONGEST_LIST else range(index, index + 1)
+
+
+def _first_of_run(there: Sequence[Unit], index: int) -> int:
+    """Where the list or table begins that the unit is part of. Code is always whole."""
+    while index > 0 and there[index - 1].kind is there[index].kind is not UnitKind.CODE:
+        index -= 1
+    return index
 
 
 def _introduces(text: str, unit: Unit) -> bool:
@@ -99,31 +102,21 @@ def _introduces(text: str, unit: Unit) -> bool:
 
 def cite(quotes: Sequence[Quote]) -> tuple[str, tuple[Citation, ...]]:
     """The quotes as an answer, each followed by its number, and the citations the numbers stand for."""
-    citations = tuple(_citation(quote, number) for number, quote in enumerate(quotes, start=1))
+    citations = tuple(
+        citation(quote.result, quote.start, quote.end, number=number) for number, quote in enumerate(quotes, start=1)
+    )
     return "\n\n".join(_shown(quote, number) for number, quote in enumerate(quotes, start=1)), citations
 
 
 def _shown(quote: Quote, number: int) -> str:
-    """The quote as it stands in its passage: from the start of its line, so that a list item keeps its mark."""
-    text = quote.text
-    line = quote.result.text.rfind("\n", 0, quote.start) + 1
-    lead = quote.result.text[line : quote.start]
-    if lead.strip() in {"-", "*", "+"} or lead.strip().rstrip(".)").isdigit():
+    """The quote so that it can be read on its own: with its list mark, or inside its code fence."""
+    before, text = quote.result.text[: quote.start], quote.text
+    lead = before[before.rfind("\n") + 1 :]
+    if _MARK.fullmatch(lead):
         text = lead.lstrip() + text
-    on_its_own_line = text.rstrip().endswith(("```", "~~~", "|"))
-    return f"{text}{chr(10) if on_its_own_line else ' '}[{number}]"
-
-
-def _citation(quote: Quote, number: int) -> Citation:
-    result = quote.result
-    return Citation(
-        number=number,
-        title=result.title,
-        url=link(result.url, anchor=result.anchor, words=quote.text),
-        score=result.score,
-        chunk_id=result.chunk_id,
-        quote=quote.text,
-        start=quote.start,
-        end=quote.end,
-        verified=True,
-    )
+    if quote.start == 0 and quote.result.fence:
+        text = f"{quote.result.fence}\n{text}"
+    if len(_FENCES.findall(text)) % 2:
+        text += "\n```"
+    apart = text.endswith(("```", "~~~", "|"))
+    return f"{text}\n[{number}]" if apart else f"{text} [{number}]"

@@ -126,9 +126,7 @@ def _cuts(text: str, block: Block, pattern: re.Pattern[str]) -> Iterator[tuple[i
     return (match.span() for match in pattern.finditer(text, block.start, block.end))
 
 
-def _fitting(  # noqa: PLR0913 - a span, what measures it, and the fence it stands in
-    text: str, start: int, end: int, *, count: Count, limit: int, fence: str
-) -> Iterator[_Piece]:
+def _fitting(text: str, start: int, end: int, *, count: Count, limit: int, fence: str) -> Iterator[_Piece]:
     """The span whole if it fits, else its words, else halves of them: never more than `limit` tokens."""
     tokens = count(text[start:end])
     if tokens <= limit:

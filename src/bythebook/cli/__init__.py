@@ -37,7 +37,7 @@ def _version(
     version: bool = typer.Option(False, "--version", help="Print the version and leave.", is_eager=True),
 ) -> None:
     if version:
-        from importlib.metadata import version as installed_version  # noqa: PLC0415
+        from importlib.metadata import version as installed_version
 
         typer.echo(installed_version("bythebook"))
         raise typer.Exit

@@ -22,14 +22,16 @@ def ask(
     threshold: Annotated[
         str | None, typer.Option(help="'auto', or the least cosine from 0 to 1 to answer from.", show_default=False)
     ] = None,
-    show_sources: Annotated[bool, typer.Option("--show-sources", help="Also print the passages that were found.")] = False,
+    show_sources: Annotated[
+        bool, typer.Option("--show-sources", help="Also print the passages that were found.")
+    ] = False,
     filters: Filtered = None,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
     """Answer a question from the book, or say that the book does not cover it."""
-    chosen = settings(data_dir=data_dir, retrieval_top_k=top_k, retrieval_threshold=threshold)
-    request = AgentRequest(question, top_k=chosen.retrieval_top_k, filters=Filters.parse(filters or []))
+    chosen = settings(data_dir=data_dir, retrieval_threshold=threshold)
+    request = AgentRequest(question, top_k=top_k, filters=Filters.parse(filters or []))
     response = run(_ask(chosen, request))
     if json:
         print_json(response)

@@ -15,5 +15,7 @@ def config(data_dir: DataDir = None, json: Json = False) -> None:
         return
     width = max(len(name) for name, *_ in shown)
     for name, value, origin, text in shown:
-        typer.echo(f"{typer.style(name.ljust(width), bold=True)}  {value or '(empty)'}  {typer.style(f'({origin})', dim=True)}")
+        typer.echo(
+            f"{typer.style(name.ljust(width), bold=True)}  {value or '(empty)'}  {typer.style(f'({origin})', dim=True)}"
+        )
         typer.echo(f"{' ' * width}  {typer.style(text, dim=True)}")

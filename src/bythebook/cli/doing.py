@@ -24,12 +24,16 @@ FAILED, WRONG, SOME_SKIPPED, INTERRUPTED = 1, 2, 3, 130
 
 T = TypeVar("T")
 
-DataDir = Annotated[Path | None, typer.Option(help="The folder that holds the book. Default: .bythebook", show_default=False)]
+DataDir = Annotated[
+    Path | None, typer.Option(help="The folder that holds the book. Default: .bythebook", show_default=False)
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 TopK = Annotated[int | None, typer.Option(help="How many passages to find, 1 to 10.", show_default=False)]
 Filtered = Annotated[
     list[str] | None,
-    typer.Option("--filter", help="Look only in module=NAME, chapter=ID or url=PREFIX. May be repeated.", show_default=False),
+    typer.Option(
+        "--filter", help="Look only in module=NAME, chapter=ID or url=PREFIX. May be repeated.", show_default=False
+    ),
 ]
 
 
@@ -69,7 +73,8 @@ def showing_progress() -> Iterator[Progress]:
         yield lambda _stage, _done, _total: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bars, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
 
     columns = (TextColumn("{task.description:<10}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Bars(*columns, console=Console(stderr=True), transient=True) as bars:

@@ -19,8 +19,12 @@ _MOST_SHOWN = 20
 def ingest(
     sources: Annotated[list[Path], typer.Argument(help="Folders and files to read.", show_default=False)],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
-    site_url: Annotated[str | None, typer.Option(help="Where the pages are published, for links.", show_default=False)] = None,
-    site_style: Annotated[str | None, typer.Option(help="docusaurus, mkdocs, sphinx, mdbook or plain.", show_default=False)] = None,
+    site_url: Annotated[
+        str | None, typer.Option(help="Where the pages are published, for links.", show_default=False)
+    ] = None,
+    site_style: Annotated[
+        str | None, typer.Option(help="docusaurus, mkdocs, sphinx, mdbook or plain.", show_default=False)
+    ] = None,
     alone: Annotated[bool, typer.Option("--alone", help="Remove the pages of all other sources.")] = False,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Make the index from nothing.")] = False,
     data_dir: DataDir = None,

@@ -24,8 +24,8 @@ def search(
     json: Json = False,
 ) -> None:
     """Find the passages that bear on a question, best first."""
-    chosen = settings(data_dir=data_dir, retrieval_top_k=top_k)
-    found = run(_search(chosen, query, Filters.parse(filters or [])))
+    chosen = settings(data_dir=data_dir)
+    found = run(_search(chosen, query, top_k, Filters.parse(filters or [])))
     if json:
         print_json(found)
         return
@@ -34,11 +34,11 @@ def search(
         say("Nothing was found." + (f" The filter is {found.filter_applied}." if found.filter_applied else ""))
 
 
-async def _search(chosen: Settings, query: str, filters: Filters) -> RetrievalContext:
+async def _search(chosen: Settings, query: str, top_k: int | None, filters: Filters) -> RetrievalContext:
     from bythebook.assemble import Book
 
     async with Book.open(chosen, say=say) as book:
-        return await book.search(query, filters=filters)
+        return await book.search(query, top_k=top_k, filters=filters)
 
 
 def show_passages(results: Sequence[RetrievalResult]) -> None:

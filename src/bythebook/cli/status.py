@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import typer
-
 from bythebook.cli.doing import DataDir, Json, print_json, run, settings
 
 

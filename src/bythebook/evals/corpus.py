@@ -65,7 +65,10 @@ class Corpus:
         for line in (self._folder / "qrels.tsv").read_text(encoding="utf-8").splitlines()[1:]:
             query, document, grade = line.split("\t")
             relevant[query][document] = int(grade)
-        return [Question(str(r["_id"]), r["text"], relevant.get(str(r["_id"]), {}), r) for r in rows(self._folder, "queries")]
+        return [
+            Question(str(r["_id"]), r["text"], relevant.get(str(r["_id"]), {}), r)
+            for r in rows(self._folder, "queries")
+        ]
 
 
 def rows(folder: Path, name: str) -> Iterator[dict[str, Any]]:

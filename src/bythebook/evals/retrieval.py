@@ -1,37 +1,82 @@
-"""How well the right documents are found, and how well each ranking alone would find them."""
+"""How well the right documents are found, and how well each of the two rankings alone would find them."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 from bythebook.evals.corpus import document_of
-from bythebook.passages import Candidate, Filters
-from bythebook.passages.ranking import page_of, rank
+from bythebook.passages import EVERYWHERE
+from bythebook.passages.ranking import rank
 from bythebook.passages.retriever import CANDIDATES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from bythebook.evals.bench import Bench
     from bythebook.evals.corpus import Question
+    from bythebook.ingest import Progress
+    from bythebook.passages import Candidate
+    from bythebook.passages.shelf import Edition
+    from bythebook.vectors import Embedder
 
-_DEPTH = 60
+    Ranked = dict[str, list[str]]
 
 
-async def measure(bench: Bench, questions: Sequence[Question]) -> dict[str, object]:
-    """nDCG@10, recall and MRR over the questions that have an answer."""
+async def measure(
+    edition: Edition, embedder: Embedder, questions: Sequence[Question], *, progress: Progress
+) -> dict[str, object]:
+    """nDCG@10, recall and reciprocal rank over the questions that have an answer."""
     asked = [question for question in questions if question.relevant]
-    runs: dict[str, list[list[str]]] = {"ours": [], "bm25": [], "dense": []}
-    async with bench.shelf.edition() as edition:
-        for question in asked:
-            found = await bench.retriever.retrieve(edition, question.text, top_k=_DEPTH, filters=Filters())
-            runs["ours"].append(_documents([result.url for result in found.context.results]))
-            candidates = await edition.store.candidates(
-                found.vector, question.text, limit=CANDIDATES, filters=Filters()
-            )
-            for name, side in (("bm25", "bm25"), ("dense", "cosine")):
-                runs[name].append(await _alone(bench, candidates, side))
-    figures = {name: score(asked, ranked) for name, ranked in runs.items()}
+    runs: dict[str, Ranked] = {"ours": {}, "bm25": {}, "dense": {}}
+    for done, question in enumerate(asked, start=1):
+        vector = await embedder.query(question.text)
+        found = await edition.store.candidates(vector, question.text, limit=CANDIDATES, filters=EVERYWHERE)
+        sides = {
+            "ours": found,
+            "bm25": [replace(candidate, cosine=None) for candidate in found if candidate.bm25 is not None],
+            "dense": [replace(candidate, bm25=None) for candidate in found if candidate.cosine is not None],
+        }
+        for name, candidates in sides.items():
+            runs[name][question.id] = await _documents(edition, candidates, name)
+        progress("asking", done, len(asked))
+    figures = {name: score(asked, run) for name, run in runs.items()}
     return {"questions": len(asked), **figures["ours"], "bm25": figures["bm25"], "dense": figures["dense"]}
+
+
+async def _documents(edition: Edition, candidates: Sequence[Candidate], name: str) -> list[str]:
+    """The documents of the ranked chunks, each once, best first."""
+    if name == "ours":
+        ids = [chunk_id for chunk_id, _ in rank(candidates)]
+    else:
+        ids = [c.chunk_id for c in sorted(candidates, key=lambda c: -(c.bm25 or c.cosine or 0.0))]
+    passages = await edition.store.fetch(ids)
+    return list(dict.fromkeys(document_of(passages[chunk_id].chunk.url) for chunk_id in ids))
+
+
+def score(questions: Sequence[Question], run: Ranked) -> dict[str, float]:
+    """The usual figures of a run, each the mean over the questions."""
+    pairs = [(question.relevant, run[question.id]) for question in questions]
+    return {
+        "ndcg_at_10": round(fmean(ndcg(relevant, ranked) for relevant, ranked in pairs), 4),
+        "recall_at_5": round(fmean(recall(relevant, ranked[:5]) for relevant, ranked in pairs), 4),
+        "recall_at_10": round(fmean(recall(relevant, ranked[:10]) for relevant, ranked in pairs), 4),
+        "mrr": round(fmean(reciprocal_rank(relevant, ranked) for relevant, ranked in pairs), 4),
+    }
+
+
+def ndcg(relevant: Mapping[str, int], ranked: Sequence[str]) -> float:
+    """Discounted cumulative gain of the first ten, as a part of the best possible."""
+    best = sorted(relevant.values(), reverse=True)[:10]
+    ideal = sum(grade / math.log2(place + 2) for place, grade in enumerate(best))
+    gain = sum(relevant.get(document, 0) / math.log2(place + 2) for place, document in enumerate(ranked[:10]))
+    return gain / ideal if ideal else 0.0
+
+
+def recall(relevant: Mapping[str, int], ranked: Sequence[str]) -> float:
+    return len(relevant.keys() & set(ranked)) / len(relevant)
+
+
+def reciprocal_rank(relevant: Mapping[str, int], ranked: Sequence[str]) -> float:
+    return next((1 / place for place, document in enumerate(ranked, start=1) if document in relevant), 0.0)

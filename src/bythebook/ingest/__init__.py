@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from bythebook.pages import Skipped
 
 
-class Progress(Protocol):
-    """Told how far the work has come."""
-
-    def __call__(self, stage: str, done: int, total: int) -> None: ...
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Told which stage the work is in, how much of it is done, and how much there is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import aclosing
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from bythebook.chunks.split import split
 from bythebook.passages import Passage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from bythebook.chunks import Chunk
     from bythebook.chunks.split import Sizes
@@ -65,28 +66,30 @@ class Vectors:
     """Where the vectors of chunks come from: known ones first, the embedder only for the rest."""
 
     embedder: Embedder
-    journal: Journal
+    written: Mapping[str, Vector]
+    """Those a run that was killed has left in the journal, by the hash of their text, and those of this run."""
     leaving: tuple[Passage, ...]
     """The passages that are dropped or replaced: a chunk that only moved keeps its vector."""
 
     def known(self) -> dict[str, Vector]:
         """Every vector there is, by the hash of its text."""
-        return {p.chunk.content_hash: p.vector for p in self.leaving} | self.journal.vectors
+        return {p.chunk.content_hash: p.vector for p in self.leaving} | dict(self.written)
 
     def missing(self, chunks: Iterable[Chunk]) -> dict[str, str]:
         """The texts nobody has a vector for yet, by their hash."""
         known = self.known()
         return {c.content_hash: c.embedded for c in chunks if c.content_hash not in known}
 
-    async def embed(self, chunks: Iterable[Chunk], progress: Progress) -> int:
+    async def embed(self, chunks: Iterable[Chunk], *, journal: Journal, progress: Progress) -> int:
         """Compute what is missing, writing each vector down at once. Returns how many that were."""
         missing = self.missing(chunks)
         hashes = iter(missing)
         done = 0
-        async for vector in self.embedder.documents(list(missing.values())):
-            self.journal.add(next(hashes), vector)
-            done += 1
-            progress("embedding", done, len(missing))
+        async with aclosing(self.embedder.documents(list(missing.values()))) as vectors:
+            async for vector in vectors:
+                journal.add(next(hashes), vector)
+                done += 1
+                progress("embedding", done, len(missing))
         return done
 
     def passages(self, chunks: Iterable[Chunk]) -> list[Passage]:

@@ -10,9 +10,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from bythebook.ingest.changes import fingerprint
+from bythebook.passages.calibration import UNTRIED, calibrate
 from bythebook.passages.catalogue import Catalogue, ChunkRecord, PageRecord
 from bythebook.passages.edge import EdgeStore
-from bythebook.passages.shelf import CATALOGUE, SHARD
+from bythebook.passages.generations import DRAFT
+from bythebook.passages.retriever import Retriever
+from bythebook.passages.shelf import CATALOGUE, SHARD, Edition
 from bythebook.passages.words import Words, stepped
 
 if TYPE_CHECKING:
@@ -23,7 +26,6 @@ if TYPE_CHECKING:
     from bythebook.ingest.plan import Plan
     from bythebook.passages import Passage
     from bythebook.passages.generations import Generations
-    from bythebook.passages.shelf import Edition
     from bythebook.vectors import Embedder
 
 _AT_ONCE = 512
@@ -46,10 +48,27 @@ class Draft:
         store = await self._store(folder / SHARD, words, changes)
         with closing(store):
             await store.change(put=passages, drop=changes.dropped)
+            await self._calibrate(folder, store, words)
         return self.generations.publish()
 
+    async def _calibrate(self, folder: Path, store: EdgeStore, words: Words) -> None:
+        """Draw the book's line between covered and not, unless it is still much the book it was drawn for."""
+        with closing(Catalogue.edit(folder / CATALOGUE)) as catalogue:
+            chunks = catalogue.totals().chunks
+            if self.book and self.book.calibration.still_holds(chunks):
+                return
+            edition = Edition(DRAFT, store, catalogue, words, chunks, UNTRIED)
+            calibration = await calibrate(edition, self.embedder, Retriever(self.embedder))
+            catalogue.state("calibration", asdict(calibration))
+
     def _write_catalogue(
-        self, catalogue: Catalogue, plan: Plan, changes: Changes, *, passages: Iterable[Passage], leaving: Iterable[Passage]
+        self,
+        catalogue: Catalogue,
+        plan: Plan,
+        changes: Changes,
+        *,
+        passages: Iterable[Passage],
+        leaving: Iterable[Passage],
     ) -> Words:
         """Record the pages, the chunks and their terms. Returns the words as they are weighed from now on."""
         for url in plan.removed:
@@ -66,7 +85,6 @@ class Draft:
         totals = catalogue.totals()
         words = Words(stepped(totals.length / max(totals.chunks, 1)))
         catalogue.state("average_length", words.average_length)
-        catalogue.state("cutoff", 0.5)
         catalogue.state("identity", asdict(self.embedder.identity))
         catalogue.state("published_at", datetime.now(UTC).isoformat(timespec="seconds"))
         return words

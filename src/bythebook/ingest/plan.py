@@ -106,7 +106,7 @@ async def _listed(source: PageSource, plan: Plan, seen: dict[str, str]) -> list[
     return listed
 
 
-async def _look_at(  # noqa: PLR0913 - one page, and everything it is compared with
+async def _look_at(
     listed: Listed, source: PageSource, *, book: Catalogue | None, plan: Plan, recipe: str, stamps: Stamps
 ) -> None:
     before = book.page(listed.url) if book else None

@@ -14,10 +14,10 @@ from bythebook.ingest.draft import Draft
 from bythebook.ingest.plan import Plan, Stamps, make_plan
 from bythebook.passages.catalogue import Totals
 from bythebook.passages.shelf import open_edition
-from bythebook.vectors.journal import Journal
+from bythebook.vectors.journal import Journal, recorded
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from bythebook.chunks.split import Sizes
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bythebook.passages.catalogue import Catalogue
     from bythebook.passages.generations import Generations
     from bythebook.passages.shelf import Edition
-    from bythebook.vectors import Embedder
+    from bythebook.vectors import Embedder, Vector
 
 READERS = 1
 """Raised when the same file gives other pages than before, so that unchanged files are read again."""
@@ -85,8 +85,8 @@ async def rehearse(workshop: Workshop, sources: Sequence[PageSource], *, alone: 
     started = time.perf_counter()
     with ExitStack() as stack:
         survey = await _survey(workshop, sources, stack, alone=alone, rebuild=rebuild)
-        journal = stack.enter_context(closing(Journal(workshop.folder, workshop.embedder.identity)))
-        missing = len((await _vectors(workshop, survey, journal)).missing(survey.changes.put))
+        written = recorded(workshop.folder, workshop.embedder.identity)
+        missing = len((await _vectors(workshop, survey, written)).missing(survey.changes.put))
         before = survey.book.catalogue.totals() if survey.book else Totals(0, 0, 0)
         after = replace(
             before,
@@ -119,16 +119,16 @@ def _of_other_sources(catalogue: Catalogue, sources: Sequence[PageSource], plan:
     return [url for name in others for url in catalogue.fingerprints(name) if url not in arriving]
 
 
-async def _vectors(workshop: Workshop, survey: _Survey, journal: Journal) -> Vectors:
+async def _vectors(workshop: Workshop, survey: _Survey, written: Mapping[str, Vector]) -> Vectors:
     old = await leaving(survey.book.store, survey.changes) if survey.book else []
-    return Vectors(workshop.embedder, journal, tuple(old))
+    return Vectors(workshop.embedder, written, tuple(old))
 
 
 async def _carry_out(workshop: Workshop, survey: _Survey) -> tuple[str, int]:
     """Embed what is new and publish. Returns the generation and how many chunks were embedded."""
     with closing(Journal(workshop.folder, workshop.embedder.identity)) as journal:
-        vectors = await _vectors(workshop, survey, journal)
-        embedded = await vectors.embed(survey.changes.put, workshop.progress)
+        vectors = await _vectors(workshop, survey, journal.vectors)
+        embedded = await vectors.embed(survey.changes.put, journal=journal, progress=workshop.progress)
         workshop.progress("writing", 0, 1)
         draft = Draft(workshop.generations, workshop.embedder, survey.book)
         name = await draft.publish(survey.plan, survey.changes, vectors)

@@ -5,14 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
 
 from bythebook.errors import InputError
+from bythebook.passages.links import link
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from bythebook.chunks import Chunk
     from bythebook.vectors import Vector
+
+
+LONGEST_EXCERPT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,9 @@ class Filters:
                 raise InputError(f"{text!r} is not a filter. Use module=NAME, chapter=ID or url=PREFIX.")
             given[names[name.strip()]] = value.strip()
         return cls(**given)
+
+
+EVERYWHERE = Filters()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +88,40 @@ class RetrievalResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Citation:
+    """The very words an answer rests on, and where they stand."""
+
+    number: int
+    title: str
+    url: str
+    """Absolute, with the section's anchor and a text fragment, so that a browser opens the page at the quote."""
+    score: float
+    chunk_id: str
+    quote: str
+    start: int
+    """Where the quote begins in its chunk; `end` likewise. Both count characters."""
+    end: int
+    verified: bool
+
+    def __post_init__(self) -> None:
+        if not urlsplit(self.url).scheme:
+            raise InputError(f"a citation needs an absolute URL, not {self.url!r}")
+        if not 0.0 <= self.score <= 1.0:
+            raise InputError(f"score must be between 0 and 1, not {self.score}")
+        if self.end - self.start != len(self.quote):
+            raise InputError("a citation's offsets must span its quote")
+
+    @property
+    def excerpt(self) -> str:
+        """The quote on one line, cut to 200 characters."""
+        line = " ".join(self.quote.split())
+        return line if len(line) <= LONGEST_EXCERPT else line[: LONGEST_EXCERPT - 1].rstrip() + "…"
+
+    def __str__(self) -> str:
+        return f"[Source: {self.title}]({self.url})"
+
+
+@dataclass(frozen=True, slots=True)
 class RetrievalContext:
     """What was found for one query."""
 
@@ -107,12 +149,32 @@ class RetrievalContext:
             kept.pop()
         return replace(self, results=tuple(kept))
 
+    def get_citations(self) -> tuple[Citation, ...]:
+        """Every passage as a citation of its whole text, numbered by its position."""
+        return tuple(citation(r, 0, len(r.text), number=r.position) for r in self.results)
+
     def format_sources_footer(self) -> str:
         """The sources as a list to stand below an answer, empty when there are none."""
         if not self.results:
             return ""
         lines = [f"[{r.position}] {r.url} (score: {r.score:.2f})" for r in self.results]
         return "\n".join(["", "---", "**Sources:**", *lines])
+
+
+def citation(result: RetrievalResult, start: int, end: int, *, number: int) -> Citation:
+    """The citation of `result.text[start:end]`."""
+    quote = result.text[start:end]
+    return Citation(
+        number=number,
+        title=result.title,
+        url=link(result.url, anchor=result.anchor, words=quote),
+        score=result.score,
+        chunk_id=result.chunk_id,
+        quote=quote,
+        start=start,
+        end=end,
+        verified=True,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bythebook.chunks import under
 from bythebook.chunks.units import Unit, UnitKind, units
 from bythebook.passages.words import SATURATION, share
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 READ_CLOSELY = 12
 """How many units are compared with the question by meaning; the rest is out of the running by its words."""
 _PASSAGES = 5
+# Code and table rows repeat a question's words without saying anything about them.
+_SPEAKS = {UnitKind.SENTENCE: 1.0, UnitKind.ITEM: 1.0, UnitKind.CODE: 0.8, UnitKind.ROW: 0.8}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +98,15 @@ async def weigh(edition: Edition, embedder: Embedder, retrieved: Retrieved) -> E
     features = Features(
         passage_cosine=max(result.score for result in retrieved.context.results),
         unit_cosine=min(max(best_cosine, 0.0), 1.0),
-        passage_share=share(wanted, {term for result in results[:3] for term in terms(result.text)}),
+        passage_share=share(wanted, {term for result in results[:3] for term in terms(_headed(result))}),
         unit_share=max((share(wanted, terms(entry.text)) for entry in close), default=0.0),
     )
     return Evidence(features, tuple(sorted(weighed, key=lambda entry: -entry.score)))
+
+
+def _headed(result: RetrievalResult) -> str:
+    """The passage as it is read: below its headings."""
+    return under(result.heading_hierarchy, result.text)
 
 
 def _by_words(edition: Edition, results: Sequence[RetrievalResult], wanted: dict[int, float]) -> list[Weighed]:
@@ -110,6 +118,7 @@ def _by_words(edition: Edition, results: Sequence[RetrievalResult], wanted: dict
         for unit in units(result.text, fence=result.fence):
             weights = edition.words.weights(result.text[unit.start : unit.end])
             words = sum(wanted[term] * weight for term, weight in weights.items() if term in wanted) / ideal
-            discount = 0.8 if unit.kind in (UnitKind.CODE, UnitKind.ROW) else 1.0
-            weighed.append(Weighed(result, unit, score=discount * 0.5 * words + 0.5 * result.rerank_score / top))
+            score = _SPEAKS[unit.kind] * 0.5 * words + 0.5 * result.rerank_score / top
+            asks = result.text[unit.start : unit.end].endswith("?")
+            weighed.append(Weighed(result, unit, score=score * (0.5 if asks else 1.0)))
     return sorted(weighed, key=lambda entry: (-entry.score, entry.result.position, entry.unit.start))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _CURRENT = "CURRENT"
-_DRAFT = "draft"
+DRAFT = "draft"
 _LOCK = "LOCK"
 _WRITER = "WRITER"
 
@@ -91,14 +91,14 @@ class Generations:
 
     def draft_of_current(self) -> Path:
         """A folder to write the next generation in, filled with the current one. Only while writing."""
-        draft = self._folder / _DRAFT
+        draft = self._folder / DRAFT
         shutil.rmtree(draft, ignore_errors=True)
         copy_tree(self._folder / self.current(), draft)
         return draft
 
     def empty_draft(self) -> Path:
         """A folder to write the next generation in, from nothing. Only while writing."""
-        draft = self._folder / _DRAFT
+        draft = self._folder / DRAFT
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True)
         (draft / _LOCK).touch()
@@ -107,7 +107,7 @@ class Generations:
     def publish(self) -> str:
         """Make the draft the current generation, in one step. Only while writing, once everything is closed."""
         name = self._next()
-        draft = self._folder / _DRAFT
+        draft = self._folder / DRAFT
         _sync_tree(draft)
         draft.rename(self._folder / name)
         pointer = self._folder / f"{_CURRENT}.new"
@@ -124,7 +124,7 @@ class Generations:
 
     def sweep(self) -> None:
         """Remove what is neither current nor being read. Only while writing."""
-        shutil.rmtree(self._folder / _DRAFT, ignore_errors=True)
+        shutil.rmtree(self._folder / DRAFT, ignore_errors=True)
         for folder in self._folder.glob("g[0-9]*"):
             if folder.name != self.current():
                 _remove_unread(folder)

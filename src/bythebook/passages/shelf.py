@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bythebook.errors import ConfigurationError
+from bythebook.passages.calibration import Calibration
 from bythebook.passages.catalogue import Catalogue
 from bythebook.passages.edge import EdgeStore
 from bythebook.passages.words import Words, rarity
@@ -32,7 +33,7 @@ class Edition:
     catalogue: Catalogue
     words: Words
     chunk_count: int
-    cutoff: float
+    calibration: Calibration
     """How sure the evidence check must be before a question counts as covered by this book."""
 
     def rarities(self, terms: Iterable[int]) -> dict[int, float]:
@@ -61,7 +62,7 @@ class Shelf:
 
     @asynccontextmanager
     async def edition(self) -> AsyncIterator[Edition]:
-        """The edition that is current now, unchanged until the context ends. Raises NotFound before the first ingest."""
+        """The edition that is current now, unchanged until the end. Raises NotFound before the first ingest."""
         held = await self._current()
         held.readers += 1
         try:
@@ -108,7 +109,8 @@ def open_edition(generations: Generations, identity: Identity, stack: ExitStack)
     _check_identity(catalogue, identity)
     words = Words(catalogue.fact("average_length"))
     store = stack.enter_context(closing(EdgeStore.open(folder / SHARD, words)))
-    return Edition(folder.name, store, catalogue, words, catalogue.totals().chunks, catalogue.fact("cutoff"))
+    calibration = Calibration(**catalogue.fact("calibration"))
+    return Edition(folder.name, store, catalogue, words, catalogue.totals().chunks, calibration)
 
 
 def _check_identity(catalogue: Catalogue, identity: Identity) -> None:

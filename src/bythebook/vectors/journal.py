@@ -25,29 +25,13 @@ class Journal:
     """Vectors by the hash of their text, in one append-only file for each embedder."""
 
     def __init__(self, folder: Path, identity: Identity) -> None:
-        name = hashlib.sha256(f"{identity.model}/{identity.dimension}".encode()).hexdigest()[:16]
-        self._path = folder / f"vectors-{name}.journal"
-        self._size = _HASH + 4 * identity.dimension + _CHECK
+        self._path = _path(folder, identity)
         folder.mkdir(parents=True, exist_ok=True)
-        self.vectors = self._read()
-        """Everything written down so far, by the hash of its text."""
+        self.vectors = recorded(folder, identity)
+        """Everything written down so far."""
         self._file = self._path.open("ab", buffering=0)
-
-    def _read(self) -> dict[str, Vector]:
-        """Every whole record. What follows a torn or damaged one is cut off, to be computed again."""
-        data = self._path.read_bytes() if self._path.exists() else b""
-        vectors: dict[str, Vector] = {}
-        good = 0
-        for start in range(0, len(data) - self._size + 1, self._size):
-            record = data[start : start + self._size]
-            if zlib.crc32(record[:-_CHECK]) != int.from_bytes(record[-_CHECK:]):
-                break
-            vectors[record[:_HASH].hex()] = np.frombuffer(record[_HASH:-_CHECK], dtype="<f4")
-            good = start + self._size
-        if good < len(data):
-            with self._path.open("r+b") as file:
-                file.truncate(good)
-        return vectors
+        # What follows the last whole record is torn; the next one must not be written behind it.
+        self._file.truncate(len(self.vectors) * _size(identity))
 
     def add(self, content_hash: str, vector: Vector) -> None:
         """Write the vector down. It outlives this process from the moment this returns."""
@@ -62,3 +46,25 @@ class Journal:
         """Forget everything: it is in a published generation now."""
         self.vectors.clear()
         self._file.truncate(0)
+
+
+def recorded(folder: Path, identity: Identity) -> dict[str, Vector]:
+    """Every vector that was written down whole, by the hash of its text."""
+    path, size = _path(folder, identity), _size(identity)
+    data = path.read_bytes() if path.exists() else b""
+    vectors: dict[str, Vector] = {}
+    for start in range(0, len(data) - size + 1, size):
+        record = data[start : start + size]
+        if zlib.crc32(record[:-_CHECK]) != int.from_bytes(record[-_CHECK:]):
+            break
+        vectors[record[:_HASH].hex()] = np.frombuffer(record[_HASH:-_CHECK], dtype="<f4")
+    return vectors
+
+
+def _path(folder: Path, identity: Identity) -> Path:
+    name = hashlib.sha256(f"{identity.model}/{identity.dimension}".encode()).hexdigest()[:16]
+    return folder / f"vectors-{name}.journal"
+
+
+def _size(identity: Identity) -> int:
+    return _HASH + 4 * identity.dimension + _CHECK

@@ -101,7 +101,7 @@ def cores() -> int:
 
 
 def _session(files: installed.Installed) -> Any:
-    import onnxruntime  # type: ignore[import-untyped]  # noqa: PLC0415 - takes a tenth of a second, used by few commands
+    import onnxruntime  # type: ignore[import-untyped]
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -117,7 +117,7 @@ def _session(files: installed.Installed) -> Any:
 
 
 def _tokenizer(files: installed.Installed) -> Tokenizer:
-    from tokenizers import Tokenizer  # noqa: PLC0415
+    from tokenizers import Tokenizer
 
     try:
         tokenizer = Tokenizer.from_file(str(files.folder / installed.TOKENIZER))

@@ -55,8 +55,8 @@ def install(source: Path, cache: Path, *, say: Callable[[str], None]) -> Install
 
 def _convert(files: dict[str, bytes], folder: Path) -> None:
     # The onnx package takes a while to import, and most starts do not need it.
-    from bythebook.vectors.convert import quantized_graph  # noqa: PLC0415
-    from bythebook.vectors.tensors import read_tensors  # noqa: PLC0415
+    from bythebook.vectors.convert import quantized_graph
+    from bythebook.vectors.tensors import read_tensors
 
     written = quantized_graph(read_tensors(files[WEIGHTS]), beside=installed.CONSTANTS)
     (folder / installed.GRAPH).write_bytes(written.graph)

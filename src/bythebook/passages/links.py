@@ -35,7 +35,9 @@ def text_fragment(words: str) -> str:
 
 def _visible(words: str) -> list[str]:
     text = _MARKUP.sub("", words)
-    return [cell for line in text.splitlines() for cell in (line.split("|") if line.lstrip().startswith("|") else [line])]
+    return [
+        cell for line in text.splitlines() for cell in (line.split("|") if line.lstrip().startswith("|") else [line])
+    ]
 
 
 def _encoded(words: list[str]) -> str:

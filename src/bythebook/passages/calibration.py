@@ -1,0 +1,98 @@
+"""Calibration: how well this very book tells what it covers, tried out when it is ingested.
+
+Questions it must answer are made from its own sentences; questions it must refuse are asked about everything under
+the sun. Where the line between them lies differs a little from book to book, so it is drawn for each.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bythebook.chunks.units import UnitKind, units
+from bythebook.passages import EVERYWHERE
+from bythebook.passages.evidence import weigh
+from bythebook.passages.strangers import STRANGERS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bythebook.passages.retriever import Retriever
+    from bythebook.passages.shelf import Edition
+    from bythebook.vectors import Embedder
+
+TRIED = 24
+"""Questions of each kind."""
+USUAL, LOWEST, HIGHEST = 0.5, 0.4, 0.7
+_FEWEST_WORDS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Where the line lies for a book, and what came out on either side of it."""
+
+    cutoff: float
+    kept: float
+    """The part of the book's own questions it would answer."""
+    refused: float
+    """The part of foreign questions it would refuse."""
+    questions: int
+    """How many of each kind were tried."""
+    chunks: int
+    """How large the book was."""
+
+    def still_holds(self, chunks: int) -> bool:
+        """Whether a book of this size is still much the same book."""
+        return abs(chunks - self.chunks) <= 0.2 * self.chunks
+
+
+UNTRIED = Calibration(cutoff=USUAL, kept=0.0, refused=0.0, questions=0, chunks=0)
+
+
+async def calibrate(edition: Edition, embedder: Embedder, retriever: Retriever) -> Calibration:
+    """Ask the book both kinds of questions and draw the line between the answers. The same book, the same line."""
+    own = await _own_questions(edition)
+    if not own:
+        return UNTRIED
+    covered = [await _confidence(edition, embedder, retriever, question) for question in own]
+    foreign = [await _confidence(edition, embedder, retriever, question) for question in STRANGERS[:TRIED]]
+    cutoff = draw_line(covered, foreign)
+    return Calibration(
+        cutoff=cutoff,
+        kept=statistics.fmean(value >= cutoff for value in covered),
+        refused=statistics.fmean(value < cutoff for value in foreign),
+        questions=len(own),
+        chunks=edition.chunk_count,
+    )
+
+
+def draw_line(covered: Sequence[float], foreign: Sequence[float]) -> float:
+    """As high as nine in ten foreign questions ask for, never so high that one in twenty of the book's own is lost."""
+    asked_for = sorted(foreign)[int(0.9 * (len(foreign) - 1))]
+    allowed = sorted(covered)[int(0.05 * (len(covered) - 1))]
+    return round(min(max(asked_for, LOWEST), max(allowed, USUAL), HIGHEST), 3)
+
+
+async def _own_questions(edition: Edition) -> list[str]:
+    """Half of the words of sentences spread over the book."""
+    ids = edition.catalogue.all_chunk_ids()
+    step = max(len(ids) // TRIED, 1)
+    passages = await edition.store.fetch(ids[::step][:TRIED])
+    questions = (_question(passages[chunk_id].chunk.text) for chunk_id in sorted(passages))
+    return [question for question in questions if question]
+
+
+def _question(text: str) -> str:
+    prose = [text[unit.start : unit.end] for unit in units(text) if unit.kind in (UnitKind.SENTENCE, UnitKind.ITEM)]
+    words = max((sentence.split() for sentence in prose), key=len, default=[])
+    if len(words) < _FEWEST_WORDS:
+        return ""
+    kept = sorted(random.Random(text).sample(range(len(words)), len(words) // 2))  # noqa: S311 - the same every time
+    return " ".join(words[index] for index in kept)
+
+
+async def _confidence(edition: Edition, embedder: Embedder, retriever: Retriever, question: str) -> float:
+    found = await retriever.retrieve(edition, question, top_k=5, filters=EVERYWHERE)
+    return (await weigh(edition, embedder, found)).confidence

@@ -1,0 +1,28 @@
+"""Questions about everything under the sun, few of which any one book answers."""
+
+STRANGERS = (
+    "How long should a soft-boiled egg be cooked?",
+    "Which planet has the most moons?",
+    "Who painted the ceiling of the Sistine Chapel?",
+    "How do I change a bicycle tyre?",
+    "What is the capital of Mongolia?",
+    "Why do cats purr?",
+    "How is a mortgage rate fixed?",
+    "What are the rules for offside in football?",
+    "When was the printing press invented?",
+    "How do vaccines train the immune system?",
+    "Which vitamins are in spinach?",
+    "What causes the northern lights?",
+    "How do I prune an apple tree in winter?",
+    "Who wrote The Brothers Karamazov?",
+    "What does a bass clef mean?",
+    "How deep is the Mariana Trench?",
+    "What is the weather like today?",
+    "How do bees find their way home?",
+    "Which documents do I need for a passport?",
+    "How is olive oil pressed?",
+    "What started the French Revolution?",
+    "How do noise-cancelling headphones work?",
+    "What is the best opening move in chess?",
+    "How many bones does an adult have?",
+)
