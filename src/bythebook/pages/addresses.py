@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from bythebook.pages.generators import Style
 
-_NUMBERED = re.compile(r"\d+\s*[-_.]+\s*(?=[^-_.\s])")
+_NUMBERED = re.compile(r"^\d+\s*[-_.]+\s*(?=[^-_.\s])")
 _DATE_OR_VERSION = re.compile(r"\d+[-_.]\d+")
 _UNESCAPED = "/-._~!$&'()*+,;=:@"
 

@@ -62,9 +62,10 @@ _parser = cache(build_parser)
 _MARKUP = re.compile(r"[\\`*_\[!<&~{:]| \n")
 _HEADING_ID = re.compile(r"[ \t]*\{:?[ \t]*#(?P<id>[^\s{}]+)[^{}]*\}[ \t]*$")
 _ATTRIBUTE = r"(?:[#.][\w:./-]+|[\w:-]+=(?:\"[^\"{}]*\"|'[^'{}]*'|[^\s{}\"']+))"
+_TEMPLATE = re.compile(r"\{%[^\n]*?%\}|\{\{[^\n]*?\}\}|\{\*[^\n]*?\*\}")
 _UNSEEN = re.compile(
-    rf"[ \t]*\{{:?[ \t]*{_ATTRIBUTE}(?:[ \t]+(?:{_ATTRIBUTE}|[\w-]+))*[ \t]*\}}"
-    r"|\{%[^\n]*?%\}|\{\{[^\n]*?\}\}|\{\*[^\n]*?\*\}"  # templates and includes
+    rf"{_TEMPLATE.pattern}"
+    rf"|[ \t]*\{{:?[ \t]*{_ATTRIBUTE}(?:[ \t]+(?:{_ATTRIBUTE}|[\w-]+))*[ \t]*\}}"
     r"|\[\^[^\]\s]+\]"  # a footnote's mark
     r"|:(?:material|octicons|fontawesome|simple)-[\w-]+:"
 )
@@ -182,8 +183,9 @@ class _Walk:
     def _html(self, token: Token) -> None:
         for component in _COMPONENT.finditer(token.content):
             self.writer.paragraph(self._text(shown_attribute(component[1])))
-        if _TAG.sub("", token.content).strip():
-            html.write(token.content, self.writer)
+        source = _TEMPLATE.sub("", token.content)
+        if _TAG.sub("", source).strip():
+            html.write(source, self.writer)
 
     def _open_item(self, token: Token) -> None:
         self.writer.open_item(f"{token.info}{token.markup}" if token.info else "-")
@@ -210,7 +212,7 @@ def _seen(token: Token) -> str:
             if "{" in token.content or "[" in token.content or ":" in token.content
             else token.content
         )
-    if token.type == "code_inline":
+    if token.type in ("code_inline", "text_special"):
         return token.content
     if token.type == "softbreak":
         return " "
