@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from selectolax.lexbor import LexborHTMLParser
 
-from bythebook.pages import Kind
+from bythebook.pages import Kind, Unreadable
 from bythebook.pages.compose import Draft, Writer
 from bythebook.pages.readers.html_tree import BLOCKS, anchor_of, content, is_furniture, language_of
 
@@ -16,14 +16,55 @@ if TYPE_CHECKING:
 
 DEEPEST = 200
 """Elements inside each other beyond which text is no longer told apart, only kept."""
+MOST_OPEN = 1_000
+"""Elements open at once beyond which a page was made to be slow."""
 
+_OPEN_OR_CLOSE = re.compile(r"<(/?)([a-zA-Z][\w-]*)")
+_CLOSED_BY_THE_NEXT = frozenset(
+    [
+        *(
+            "area",
+            "base",
+            "br",
+            "col",
+            "embed",
+            "hr",
+            "img",
+            "input",
+            "link",
+            "meta",
+            "param",
+            "source",
+            "track",
+            "wbr",
+        ),
+        *(
+            "li",
+            "p",
+            "td",
+            "th",
+            "tr",
+            "dt",
+            "dd",
+            "option",
+            "optgroup",
+            "thead",
+            "tbody",
+            "tfoot",
+            "colgroup",
+            "rp",
+            "rt",
+        ),
+        *("html", "head", "body", "path", "circle", "rect", "line", "use", "polygon", "g"),
+    ]
+)
 _SPACE = re.compile(r"[ \t\n\r\f]+")
 _BREAK = "\u2028"
 
 
 def read(text: str) -> Draft:
     """The content of a page, without what surrounds it on every page of its site."""
-    tree = LexborHTMLParser(text)
+    tree = _tree(text)
     writer = Writer()
     root = content(tree)
     if root is not None:
@@ -36,9 +77,20 @@ def read(text: str) -> Draft:
 
 def write(fragment: str, writer: Writer) -> None:
     """Write what a piece of HTML shows."""
-    body = LexborHTMLParser(fragment).body
+    body = _tree(fragment).body
     if body is not None:
         _Walk(writer).over(body)
+
+
+def _tree(text: str) -> LexborHTMLParser:
+    """The parsed page. Parsing takes time in proportion to how many elements are open, so those are counted first."""
+    open_now = 0
+    for match in _OPEN_OR_CLOSE.finditer(text):
+        if match[2].lower() not in _CLOSED_BY_THE_NEXT:
+            open_now = max(0, open_now + (-1 if match[1] else 1))
+            if open_now > MOST_OPEN:
+                raise Unreadable(f"more than {MOST_OPEN} elements are open at once; close them")
+    return LexborHTMLParser(text)
 
 
 class _Walk:
@@ -122,13 +174,13 @@ class _Walk:
 
 
 _BLOCK_WRITERS = {
-    **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), _Walk._heading),  # noqa: SLF001 - its own table
-    "pre": _Walk._code,  # noqa: SLF001
-    "ul": _Walk._list,  # noqa: SLF001
-    "ol": _Walk._list,  # noqa: SLF001
-    "menu": _Walk._list,  # noqa: SLF001
-    "table": _Walk._table,  # noqa: SLF001
-    "header": _Walk._header,  # noqa: SLF001
+    **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), _Walk._heading),
+    "pre": _Walk._code,
+    "ul": _Walk._list,
+    "ol": _Walk._list,
+    "menu": _Walk._list,
+    "table": _Walk._table,
+    "header": _Walk._header,
 }
 
 

@@ -11,14 +11,54 @@ if TYPE_CHECKING:
 BLOCKS = frozenset(
     [
         *("address", "article", "aside", "blockquote", "body", "center", "dd", "details", "dialog", "div", "dl", "dt"),
-        *("fieldset", "figcaption", "figure", "form", "header", "hgroup", "hr", "label", "legend", "main", "p", "section"),
+        *(
+            "fieldset",
+            "figcaption",
+            "figure",
+            "form",
+            "header",
+            "hgroup",
+            "hr",
+            "label",
+            "legend",
+            "main",
+            "p",
+            "section",
+        ),
         *("summary", "caption", "tbody", "thead", "tfoot", "tr", "td", "th", "html"),
     ]
 )
 _FURNITURE = frozenset(
     [
-        *("script", "style", "template", "noscript", "iframe", "svg", "canvas", "object", "embed", "head", "nav", "footer"),
-        *("button", "select", "input", "textarea", "form", "dialog", "audio", "video", "map", "math", "title", "link", "meta"),
+        *(
+            "script",
+            "style",
+            "template",
+            "noscript",
+            "iframe",
+            "svg",
+            "canvas",
+            "object",
+            "embed",
+            "head",
+            "nav",
+            "footer",
+        ),
+        *(
+            "button",
+            "select",
+            "input",
+            "textarea",
+            "form",
+            "dialog",
+            "audio",
+            "video",
+            "map",
+            "math",
+            "title",
+            "link",
+            "meta",
+        ),
     ]
 )
 _FURNITURE_CLASSES = frozenset(
@@ -73,7 +113,14 @@ def _is_mark(node: LexborNode, attributes: dict[str, str | None]) -> bool:
     """A link to where it stands: the sign beside a heading."""
     if not (attributes.get("href") or "").startswith("#"):
         return False
-    return attributes.get("aria-hidden") == "true" or node.text(strip=True).strip("\u200b") in {"", "¶", "#", "§", "🔗", "↩"}
+    return attributes.get("aria-hidden") == "true" or node.text(strip=True).strip("\u200b") in {
+        "",
+        "¶",
+        "#",
+        "§",
+        "🔗",
+        "↩",
+    }
 
 
 def language_of(pre: LexborNode) -> str:

@@ -19,6 +19,8 @@ _OPEN_BRACKET = re.compile(r"[{(\[]")
 _BLANK_LINE = re.compile(r"\n[ \t]*(?:\n|$)")
 
 NOT_CLOSED = -1
+LONGEST = 50_000
+"""Characters within which a tag or an expression closes, or is none."""
 
 
 def end_of_expression(text: str, start: int) -> int:
@@ -31,7 +33,7 @@ def _end(text: str, start: int, brackets: re.Pattern[str]) -> int:
     position = start + 1
     while open_now:
         in_template = open_now[-1] == "`"
-        match = (_IN_TEMPLATE if in_template else brackets).search(text, position)
+        match = (_IN_TEMPLATE if in_template else brackets).search(text, position, start + LONGEST)
         if match is None:
             return NOT_CLOSED
         position = _step(text, match, open_now, in_template=in_template)
@@ -63,15 +65,13 @@ def end_of_tag(text: str, start: int) -> int:
     """The position behind the tag that begins at `start`, or NOT_CLOSED."""
     position = start + 1
     while True:
-        match = _IN_TAG.search(text, position)
+        match = _IN_TAG.search(text, position, start + LONGEST)
         if match is None:
             return NOT_CLOSED
         if match[0] == ">":
             return match.end()
-        if match[0] == "{":
-            position = end_of_expression(text, match.start())
-        else:
-            position = text.find(match[0], match.end()) + 1
+        quote = match[0] != "{"
+        position = text.find(match[0], match.end()) + 1 if quote else end_of_expression(text, match.start())
         if position <= 0:
             return NOT_CLOSED
 

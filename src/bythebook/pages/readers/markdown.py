@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from markdown_it import MarkdownIt
@@ -72,7 +73,8 @@ _UNSEEN = re.compile(
 _ALERT = re.compile(r"\[!(\w+)\][+-]?[ \t]*(.*)")
 _TASK = re.compile(r"\[[ xX]\][ \t]+")
 _INCLUDE = re.compile(
-    r"^[ \t]*(?:\{\{[ \t]*#(?:include|rustdoc_include|playground|shiftinclude)\b.*\}\}|\{\*.*\*\}|\{!.*!\}|-+8<-+.*)[ \t]*$\n?",
+    r"^[ \t]*(?:\{\{[ \t]*#(?:include|rustdoc_include|playground|shiftinclude)\b.*\}\}"
+    r"|\{\*.*\*\}|\{!.*!\}|-+8<-+.*)[ \t]*$\n?",
     re.MULTILINE,
 )
 _HIDDEN_RUST = re.compile(r"^[ \t]*#(?: .*)?(?:\n|$)", re.MULTILINE)
@@ -90,11 +92,7 @@ def shown_attribute(attributes: str) -> str:
 
 
 def _explicit_ids(tokens: Sequence[Token]) -> list[str]:
-    matches = (
-        _HEADING_ID.search(inline.content)
-        for token, inline in zip(tokens, tokens[1:], strict=False)
-        if token.type == "heading_open"
-    )
+    matches = (_HEADING_ID.search(inline.content) for token, inline in pairwise(tokens) if token.type == "heading_open")
     return [match["id"] for match in matches if match]
 
 

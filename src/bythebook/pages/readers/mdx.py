@@ -37,8 +37,10 @@ _SHAPED = frozenset(
         *("h1", "h2", "h3", "h4", "h5", "h6"),
     ]
 )
-_WITHIN_A_LINE = frozenset(["a", "abbr", "b", "code", "em", "i", "kbd", "mark", "s", "small", "span", "strong", "sub", "sup", "u"])
-_MOST_FAILURES = 200
+_WITHIN_A_LINE = frozenset(
+    ["a", "abbr", "b", "code", "em", "i", "kbd", "mark", "s", "small", "span", "strong", "sub", "sup", "u"]
+)
+_MOST_FAILURES = 50
 
 
 def read(text: str, *, style: Style) -> Draft:
@@ -65,39 +67,35 @@ def without_components(text: str) -> str:
         shown, position = _shown(text, match)
         kept.append(shown)
         # Something opened and not closed is text. A page full of such is not MDX, and looking on would take forever.
-        failures += match.lastgroup in ("expression", "tag") and position == match.end()
+        failures += match.lastgroup in ("expression", "tag", "comment", "code") and position <= match.end()
     return "".join([*kept, text[position:]])
 
 
 def _shown(text: str, match: re.Match[str]) -> tuple[str, int]:
     """What a reader sees of the construct found, and the position behind it."""
-    start = match.start()
     if match["fence"]:
         return _until(text, match, _closing_fence(match["marks"]))
     if match["code"]:
         return _until(text, match, re.compile(rf"(?<!`){match['code']}(?!`)"), unless="\n\n")
-    if match["comment"]:
-        end = text.find("-->", start)
-        return ("", end + 3) if end >= 0 else (match[0], match.end())
     if match["expression"]:
-        return _expression(text, start)
+        return _expression(text, match.start())
     if match["tag"]:
-        return _tag(text, start)
-    if match["module"]:
-        end = end_of_module_code(text, start)
-        return ("", end) if end > start else (match[0], match.end())
-    return match[0], match.end()
+        return _tag(text, match.start())
+    end = match.start()
+    if match["comment"]:
+        end = text.find("-->", end) + 3
+    elif match["module"]:
+        end = end_of_module_code(text, end)
+    return ("", end) if end > match.end() else (match[0], match.end())
 
 
 def _until(text: str, match: re.Match[str], closing: re.Pattern[str], *, unless: str = "") -> tuple[str, int]:
     """Everything up to and with `closing`, untouched; only the opening where it does not close."""
     closed = closing.search(text, match.end())
-    if closed is None:
-        end = match.end() if unless else len(text)
-        return text[match.start() : end], end
-    if unless and text.find(unless, match.end(), closed.start()) >= 0:
-        return match[0], match.end()
-    return text[match.start() : closed.end()], closed.end()
+    end = closed.end() if closed else len(text)
+    if unless and (closed is None or text.find(unless, match.end(), end) >= 0):
+        end = match.end()
+    return text[match.start() : end], end
 
 
 def _closing_fence(marks: str) -> re.Pattern[str]:
