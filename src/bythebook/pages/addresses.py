@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import posixpath
 import re
-from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from bythebook.pages.generators import Style
 
-_NUMBERED = re.compile(r"\d+\s*[-_.]+\s*(?=[^-_.\s])")
+if TYPE_CHECKING:
+    from pathlib import PurePosixPath
+
+_NUMBERED = re.compile(r"^\d+\s*[-_.]+\s*(?=[^-_.\s])")
 _DATE_OR_VERSION = re.compile(r"\d+[-_.]\d+")
 _UNESCAPED = "/-._~!$&'()*+,;=:@"
 

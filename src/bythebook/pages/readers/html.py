@@ -7,14 +7,212 @@ from typing import TYPE_CHECKING
 
 from selectolax.lexbor import LexborHTMLParser
 
-from bythebook.pages.compose import Writer
+from bythebook.pages import Kind, Unreadable
+from bythebook.pages.compose import Draft, Writer
+from bythebook.pages.readers.html_tree import BLOCKS, anchor_of, content, is_furniture, language_of
 
 if TYPE_CHECKING:
-    pass
+    from selectolax.lexbor import LexborNode
+
+DEEPEST = 200
+"""Elements inside each other beyond which text is no longer told apart, only kept."""
+MOST_OPEN = 1_000
+"""Elements open at once beyond which a page was made to be slow."""
+
+_OPEN_OR_CLOSE = re.compile(r"<(/?)([a-zA-Z][\w-]*)")
+_CLOSED_BY_THE_NEXT = frozenset(
+    [
+        *(
+            "area",
+            "base",
+            "br",
+            "col",
+            "embed",
+            "hr",
+            "img",
+            "input",
+            "link",
+            "meta",
+            "param",
+            "source",
+            "track",
+            "wbr",
+        ),
+        *(
+            "li",
+            "p",
+            "td",
+            "th",
+            "tr",
+            "dt",
+            "dd",
+            "option",
+            "optgroup",
+            "thead",
+            "tbody",
+            "tfoot",
+            "colgroup",
+            "rp",
+            "rt",
+        ),
+        *("html", "head", "body", "path", "circle", "rect", "line", "use", "polygon", "g"),
+    ]
+)
+_SPACE = re.compile(r"[ \t\n\r\f]+")
+_BREAK = "\u2028"
+
+
+def read(text: str) -> Draft:
+    """The content of a page, without what surrounds it on every page of its site."""
+    tree = _tree(text)
+    writer = Writer()
+    root = content(tree)
+    if root is not None:
+        _Walk(writer).over(root)
+    parts = writer.finish()
+    heading = next((part.text for part in parts if part.kind is Kind.HEADING and part.level == 1), "")
+    title = tree.css_first("title")
+    return Draft(heading or (_collapsed(title.text()) if title is not None else ""), parts)
 
 
 def write(fragment: str, writer: Writer) -> None:
     """Write what a piece of HTML shows."""
-    tree = LexborHTMLParser(fragment)
-    if tree.body:
-        writer.paragraph(re.sub(r"\s+", " ", tree.body.text()))
+    body = _tree(fragment).body
+    if body is not None:
+        _Walk(writer).over(body)
+
+
+def _tree(text: str) -> LexborHTMLParser:
+    """The parsed page. Parsing takes time in proportion to how many elements are open, so those are counted first."""
+    open_now = 0
+    for match in _OPEN_OR_CLOSE.finditer(text):
+        if match[2].lower() not in _CLOSED_BY_THE_NEXT:
+            open_now = max(0, open_now + (-1 if match[1] else 1))
+            if open_now > MOST_OPEN:
+                raise Unreadable(f"more than {MOST_OPEN} elements are open at once; close them")
+    return LexborHTMLParser(text)
+
+
+class _Walk:
+    """One pass over a tree. Text gathers until a block begins or ends, and is then one paragraph."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._gathered: list[str] = []
+        self._depth = 0
+
+    def over(self, root: LexborNode) -> None:
+        self._children(root)
+        self._paragraph()
+
+    def _children(self, node: LexborNode) -> None:
+        self._depth += 1
+        for child in node.iter(include_text=True):
+            if child.is_text_node:
+                self._gathered.append(child.text_content or "")
+            elif child.is_element_node and not is_furniture(child):
+                self._element(child, child.tag or "")
+        self._depth -= 1
+
+    def _element(self, node: LexborNode, tag: str) -> None:
+        if self._depth > DEEPEST:
+            self._gathered.append(node.text(separator=" "))
+        elif tag == "br":
+            self._gathered.append(_BREAK)
+        elif tag in _BLOCK_WRITERS:
+            self._paragraph()
+            _BLOCK_WRITERS[tag](self, node)
+        elif tag in BLOCKS:
+            self._paragraph()
+            self._children(node)
+            self._paragraph()
+        else:
+            self._children(node)
+
+    def _paragraph(self) -> None:
+        if self._gathered:
+            self._writer.paragraph(_collapsed("".join(self._gathered)))
+            self._gathered = []
+
+    def _heading(self, node: LexborNode) -> None:
+        text = inline(node)
+        self._writer.heading(text, level=int((node.tag or "h1")[1]), anchor=anchor_of(node))
+
+    def _code(self, node: LexborNode) -> None:
+        self._writer.code(_verbatim(node), language=language_of(node))
+
+    def _list(self, node: LexborNode) -> None:
+        number = _number(node.attributes.get("start")) if node.tag == "ol" else 0
+        for child in node.iter(include_text=False):
+            if is_furniture(child):
+                continue
+            self._writer.open_item(f"{number}." if node.tag == "ol" else "-")
+            self._children(child)
+            self._paragraph()
+            self._writer.close_item()
+            number += 1
+        self._writer.close_list()
+
+    def _table(self, node: LexborNode) -> None:
+        code = node.css_first("td.code pre")
+        if code is not None:
+            self._code(code)
+        elif len(node.css("table, pre, ul, ol, h1, h2, h3")) > 1:  # the table itself is one
+            # A table that arranges more than words is a layout: what is in it stands on its own.
+            self._children(node)
+            self._paragraph()
+        else:
+            caption = node.css_first("caption")
+            if caption is not None:
+                self._writer.paragraph(inline(caption))
+            self._writer.table([[inline(cell) for cell in row.css("td, th")] for row in node.css("tr")])
+
+    def _header(self, node: LexborNode) -> None:
+        """The top of a page or article keeps its headings; the rest of it is dates, authors and menus."""
+        for heading in node.css("h1, h2, h3, h4, h5, h6"):
+            self._heading(heading)
+
+
+_BLOCK_WRITERS = {
+    **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), _Walk._heading),
+    "pre": _Walk._code,
+    "ul": _Walk._list,
+    "ol": _Walk._list,
+    "menu": _Walk._list,
+    "table": _Walk._table,
+    "header": _Walk._header,
+}
+
+
+def inline(node: LexborNode) -> str:
+    """The running text of a node, on one line but for its breaks."""
+    return _collapsed(_gathered(node, line_break=_BREAK))
+
+
+def _verbatim(pre: LexborNode) -> str:
+    return _gathered(pre, line_break="\n")
+
+
+def _gathered(root: LexborNode, *, line_break: str) -> str:
+    texts: list[str] = []
+    waiting = [root.first_child]
+    while waiting:
+        node = waiting.pop()
+        if node is None:
+            continue
+        waiting.append(node.next)
+        if node.is_text_node:
+            texts.append(node.text_content or "")
+        elif node.tag == "br":
+            texts.append(line_break)
+        elif node.is_element_node and not is_furniture(node):
+            waiting.append(node.first_child)
+    return "".join(texts)
+
+
+def _collapsed(text: str) -> str:
+    return _SPACE.sub(" ", text).replace(_BREAK, "\n")
+
+
+def _number(start: str | None) -> int:
+    return int(start) if start and start.isascii() and start.isdigit() and len(start) < 10 else 1

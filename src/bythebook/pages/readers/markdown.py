@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from markdown_it import MarkdownIt
@@ -62,16 +63,18 @@ _parser = cache(build_parser)
 _MARKUP = re.compile(r"[\\`*_\[!<&~{:]| \n")
 _HEADING_ID = re.compile(r"[ \t]*\{:?[ \t]*#(?P<id>[^\s{}]+)[^{}]*\}[ \t]*$")
 _ATTRIBUTE = r"(?:[#.][\w:./-]+|[\w:-]+=(?:\"[^\"{}]*\"|'[^'{}]*'|[^\s{}\"']+))"
+_TEMPLATE = re.compile(r"\{%[^\n]*?%\}|\{\{[^\n]*?\}\}|\{\*[^\n]*?\*\}")
 _UNSEEN = re.compile(
-    rf"[ \t]*\{{:?[ \t]*{_ATTRIBUTE}(?:[ \t]+(?:{_ATTRIBUTE}|[\w-]+))*[ \t]*\}}"
-    r"|\{%[^\n]*?%\}|\{\{[^\n]*?\}\}|\{\*[^\n]*?\*\}"  # templates and includes
+    rf"{_TEMPLATE.pattern}"
+    rf"|[ \t]*\{{:?[ \t]*{_ATTRIBUTE}(?:[ \t]+(?:{_ATTRIBUTE}|[\w-]+))*[ \t]*\}}"
     r"|\[\^[^\]\s]+\]"  # a footnote's mark
     r"|:(?:material|octicons|fontawesome|simple)-[\w-]+:"
 )
 _ALERT = re.compile(r"\[!(\w+)\][+-]?[ \t]*(.*)")
 _TASK = re.compile(r"\[[ xX]\][ \t]+")
 _INCLUDE = re.compile(
-    r"^[ \t]*(?:\{\{[ \t]*#(?:include|rustdoc_include|playground|shiftinclude)\b.*\}\}|\{\*.*\*\}|\{!.*!\}|-+8<-+.*)[ \t]*$\n?",
+    r"^[ \t]*(?:\{\{[ \t]*#(?:include|rustdoc_include|playground|shiftinclude)\b.*\}\}"
+    r"|\{\*.*\*\}|\{!.*!\}|-+8<-+.*)[ \t]*$\n?",
     re.MULTILINE,
 )
 _HIDDEN_RUST = re.compile(r"^[ \t]*#(?: .*)?(?:\n|$)", re.MULTILINE)
@@ -89,11 +92,7 @@ def shown_attribute(attributes: str) -> str:
 
 
 def _explicit_ids(tokens: Sequence[Token]) -> list[str]:
-    matches = (
-        _HEADING_ID.search(inline.content)
-        for token, inline in zip(tokens, tokens[1:], strict=False)
-        if token.type == "heading_open"
-    )
+    matches = (_HEADING_ID.search(inline.content) for token, inline in pairwise(tokens) if token.type == "heading_open")
     return [match["id"] for match in matches if match]
 
 
@@ -182,8 +181,9 @@ class _Walk:
     def _html(self, token: Token) -> None:
         for component in _COMPONENT.finditer(token.content):
             self.writer.paragraph(self._text(shown_attribute(component[1])))
-        if _TAG.sub("", token.content).strip():
-            html.write(token.content, self.writer)
+        source = _TEMPLATE.sub("", token.content)
+        if _TAG.sub("", source).strip():
+            html.write(source, self.writer)
 
     def _open_item(self, token: Token) -> None:
         self.writer.open_item(f"{token.info}{token.markup}" if token.info else "-")
@@ -210,7 +210,7 @@ def _seen(token: Token) -> str:
             if "{" in token.content or "[" in token.content or ":" in token.content
             else token.content
         )
-    if token.type == "code_inline":
+    if token.type in ("code_inline", "text_special"):
         return token.content
     if token.type == "softbreak":
         return " "

@@ -14,8 +14,35 @@ if TYPE_CHECKING:
     from markdown_it.rules_block import StateBlock
 
 _LABELS = frozenset(
-    "abstract attention bug caution check danger details error example failure faq hint important info note question quote "
-    "secondary seealso success summary tip tldr todo warning".split()
+    [
+        *(
+            "abstract",
+            "attention",
+            "bug",
+            "caution",
+            "check",
+            "danger",
+            "details",
+            "error",
+            "example",
+            "failure",
+            "faq",
+        ),
+        *(
+            "hint",
+            "important",
+            "info",
+            "note",
+            "question",
+            "quote",
+            "secondary",
+            "seealso",
+            "success",
+            "summary",
+            "tip",
+        ),
+        *("tldr", "todo", "warning"),
+    ]
 )
 
 _STARTS = frozenset("{-*[:/!?=")
@@ -35,11 +62,11 @@ _QUOTED = re.compile(r'(?P<kind>[\w -]*?)[ \t]*(?:"(?P<title>.*)")?[ \t]*')
 
 def add_to(parser: MarkdownIt) -> None:
     """Teach a parser the blocks."""
-    interrupts = {"alt": ["paragraph", "reference", "blockquote", "list"]}
-    parser.block.ruler.before("reference", "published_block", _rule, interrupts)
+    interrupted = ["paragraph", "reference", "blockquote", "list"]
+    parser.block.ruler.before("reference", "published_block", _rule, {"alt": interrupted})
 
 
-def _rule(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001 - the parser's signature
+def _rule(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     position = state.bMarks[start] + state.tShift[start]
     if position >= state.eMarks[start] or state.src[position] not in _STARTS or state.is_code_block(start):
         return False
@@ -75,7 +102,7 @@ def _write_indented(state: StateBlock, start: int, end: int, rest: str) -> None:
     if match and match["title"] is not None:
         _write_paragraph(state, start, match["title"])
     else:
-        _write_paragraph(state, start, _label(rest.split(" ")[0], ""))
+        _write_paragraph(state, start, _label(rest.partition(" ")[0], ""))
     _write_children(state, start + 1, end)
 
 

@@ -1,7 +1,156 @@
-"""MDX."""
+"""MDX: Markdown with components. What components compute is not known here; what is written between them is kept."""
 
 from __future__ import annotations
 
-from bythebook.pages.readers.markdown import read
+import re
+from functools import cache
+from typing import TYPE_CHECKING
 
-__all__ = ["read"]
+from bythebook.pages.compose import fenced
+from bythebook.pages.readers import front_matter, markdown
+from bythebook.pages.readers.jsx import NOT_CLOSED, end_of_expression, end_of_module_code, end_of_tag
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+
+    from bythebook.pages.compose import Draft
+    from bythebook.pages.generators import Style
+
+_NEXT = re.compile(
+    r"(?P<fence>^[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)*(?P<marks>`{3,}|~{3,}))"
+    r"|(?P<code>`+)|(?P<escaped>\\.)|(?P<comment><!--)|(?P<expression>\{)|(?P<tag></?(?:[A-Za-z]|>))"
+    r"|(?P<module>^(?:import|export)\b)",
+    re.MULTILINE,
+)
+_HEADING_ID = re.compile(r"\{\s*(?:/\*\s*)?#(?P<id>[^\s{}*]+)\s*(?:\*/\s*)?\}")
+_STRING = re.compile(r"\{\s*(?:'([^'\n]*)'|\"([^\"\n]*)\"|`([^`$]*)`)\s*\}")
+_ADDRESS = re.compile(r"<(?:[A-Za-z][A-Za-z0-9+.-]*:[^\s<>]*|[\w.+-]+@[\w.-]+)>")
+_NAME = re.compile(r"</?([\w.:-]*)")
+_ID = re.compile(r"\bid=(\"[^\"]*\"|'[^']*')")
+_CODE_ATTRIBUTE = re.compile(r"\bcode=\{`((?:\\.|[^`\\])*)`\}", re.DOTALL)
+_LANGUAGE_ATTRIBUTE = re.compile(r"\blang(?:uage)?=[\"']([\w+#-]+)[\"']")
+
+# These have a shape of their own; the HTML reader knows it. Of all other tags only what they hold is seen.
+_SHAPED = frozenset(
+    [
+        *("table", "thead", "tbody", "tfoot", "tr", "td", "th", "ul", "ol", "li", "dl", "dt", "dd", "pre", "br"),
+        *("h1", "h2", "h3", "h4", "h5", "h6"),
+    ]
+)
+_WITHIN_A_LINE = frozenset(
+    ["a", "abbr", "b", "code", "em", "i", "kbd", "mark", "s", "small", "span", "strong", "sub", "sup", "u"]
+)
+_MOST_FAILURES = 50
+
+
+def read(text: str, *, style: Style) -> Draft:
+    """The document as Markdown sees it once imports, tags, comments and expressions are gone."""
+    matter, body = front_matter.split(text)
+    return markdown.draft(without_components(body), style=style, title=matter.title, parser=_parser())
+
+
+@cache
+def _parser() -> MarkdownIt:
+    # Text inside a component is often indented; in MDX that does not make it code.
+    return markdown.build_parser().disable("code")
+
+
+def without_components(text: str) -> str:
+    """The Markdown of an MDX document. Code is left untouched."""
+    kept: list[str] = []
+    position = failures = 0
+    while failures < _MOST_FAILURES:
+        match = _NEXT.search(text, position)
+        if match is None:
+            break
+        kept.append(text[position : match.start()])
+        shown, position = _shown(text, match)
+        kept.append(shown)
+        # Something opened and not closed is text. A page full of such is not MDX, and looking on would take forever.
+        failures += match.lastgroup in ("expression", "tag", "comment", "code") and position <= match.end()
+    return "".join([*kept, text[position:]])
+
+
+def _shown(text: str, match: re.Match[str]) -> tuple[str, int]:
+    """What a reader sees of the construct found, and the position behind it."""
+    if match["fence"]:
+        return _until(text, match, _closing_fence(match["marks"]))
+    if match["code"]:
+        return _until(text, match, re.compile(rf"(?<!`){match['code']}(?!`)"), unless="\n\n")
+    if match["expression"]:
+        return _expression(text, match.start())
+    if match["tag"]:
+        return _tag(text, match.start())
+    end = match.start()
+    if match["comment"]:
+        end = text.find("-->", end) + 3
+    elif match["module"]:
+        end = end_of_module_code(text, end)
+    return ("", end) if end > match.end() else (match[0], match.end())
+
+
+def _until(text: str, match: re.Match[str], closing: re.Pattern[str], *, unless: str = "") -> tuple[str, int]:
+    """Everything up to and with `closing`, untouched; only the opening where it does not close."""
+    closed = closing.search(text, match.end())
+    end = closed.end() if closed else len(text)
+    if unless and (closed is None or text.find(unless, match.end(), end) >= 0):
+        end = match.end()
+    return text[match.start() : end], end
+
+
+def _closing_fence(marks: str) -> re.Pattern[str]:
+    return re.compile(rf"^[ \t>]*{re.escape(marks[0])}{{{len(marks)},}}[ \t]*$", re.MULTILINE)
+
+
+def _expression(text: str, start: int) -> tuple[str, int]:
+    heading_id = _HEADING_ID.match(text, start)
+    if heading_id:
+        return f"{{#{heading_id['id']}}}", heading_id.end()
+    end = end_of_expression(text, start)
+    if end == NOT_CLOSED:
+        return "{", start + 1
+    string = _STRING.fullmatch(text, start, end)
+    return (string[1] or string[2] or string[3] or "") if string else "", end
+
+
+def _tag(text: str, start: int) -> tuple[str, int]:
+    address = _ADDRESS.match(text, start)
+    if address:
+        return address[0], address.end()
+    end = end_of_tag(text, start)
+    name = _NAME.match(text, start)
+    if end == NOT_CLOSED or name is None:
+        return text[start : start + 1], start + 1
+    tag = text[start:end]
+    if name[1] in _SHAPED:
+        return _bare(name[0], tag), end
+    if name[1] in _WITHIN_A_LINE:
+        return "", end
+    return _on_its_own(text, start, end, _of_attributes(tag) if name[1][:1].isupper() else ""), end
+
+
+def _bare(opening: str, tag: str) -> str:
+    id_ = _ID.search(tag)
+    return f"{opening} id={id_[1]}>" if id_ else f"{opening}>"
+
+
+def _of_attributes(tag: str) -> str:
+    """The label a component shows, and code it was given as an attribute."""
+    code = _CODE_ATTRIBUTE.search(tag)
+    label = markdown.shown_attribute(tag)
+    if code is None:
+        return label
+    language = _LANGUAGE_ATTRIBUTE.search(tag)
+    source = code[1].replace("\\`", "`").replace("\\$", "$").replace("\\\\", "\\")
+    return f"{label}\n\n{fenced(source, language=language[1] if language else '')}".strip()
+
+
+def _on_its_own(text: str, start: int, end: int, shown: str) -> str:
+    """A replaced tag parts the text before it from the text after it, without moving either out of its list."""
+    line = text[text.rfind("\n", 0, start) + 1 : start]
+    indent = line if not line.strip() else ""
+    before = f"\n{indent}" if not line.strip() else ""
+    shown = shown.replace("\n", f"\n{indent}")
+    if shown:
+        return f"{before}{shown}\n\n{indent}"
+    return before + ("\n" if text.startswith("\n", end) else "")

@@ -1,0 +1,168 @@
+"""reStructuredText, with what Sphinx adds to it read as text."""
+
+from __future__ import annotations
+
+import re
+import threading
+from typing import TYPE_CHECKING
+
+from docutils import nodes
+from docutils.frontend import get_default_settings
+from docutils.parsers.rst import Parser
+from docutils.utils import new_document
+
+from bythebook.pages import Kind, Unreadable
+from bythebook.pages.compose import Draft, Writer
+from bythebook.pages.readers import sphinx_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+LARGEST = 2_000_000
+_ENDLESS_WORD = re.compile(r"\S{2000}")
+
+# docutils keeps its roles, and the default one, in its module: two documents at once would see each other's.
+_ONE_AT_A_TIME = threading.Lock()
+
+_SAFE = {
+    "file_insertion_enabled": False,
+    "raw_enabled": False,
+    "_disable_config": True,
+    "halt_level": 6,
+    "report_level": 6,
+    "warning_stream": False,
+    "syntax_highlight": "none",
+    "smart_quotes": False,
+    "auto_id_prefix": "id",
+    "line_length_limit": 1_000_000,
+    "traceback": True,
+}
+
+
+def read(text: str) -> Draft:
+    """The document, with section ids as Sphinx gives them. A directive or role nobody knows keeps its text."""
+    document = _parsed(text)
+    walk = _Walk(document)
+    walk.over(document)
+    parts = walk.writer.finish()
+    return Draft(next((part.text for part in parts if part.kind is Kind.HEADING), ""), parts)
+
+
+def _parsed(text: str) -> nodes.document:
+    # docutils looks for addresses in every word, in time that grows with the square of the word.
+    if len(text) > LARGEST or _ENDLESS_WORD.search(text):
+        raise Unreadable(f"it has over {LARGEST // 1_000_000} MB, or a word without end; take out what is not text")
+    settings = get_default_settings(Parser)
+    for name, value in _SAFE.items():
+        setattr(settings, name, value)
+    document = new_document("page", settings)
+    with _ONE_AT_A_TIME, sphinx_words.introduced(text):
+        Parser().parse(text, document)
+    return document
+
+
+class _Walk:
+    """One pass over a document tree."""
+
+    def __init__(self, document: nodes.document) -> None:
+        self.writer = Writer()
+        self._level = 0
+        self._replacements = {
+            name: definition
+            for definition in document.findall(nodes.substitution_definition)
+            for name in definition["names"]
+        }
+
+    def over(self, node: nodes.Node) -> None:
+        handler = _HANDLERS.get(type(node).__name__)
+        if handler:
+            handler(self, node)
+        elif isinstance(node, nodes.TextElement):
+            self.writer.paragraph(self._text(node))
+        else:
+            self._children(node)
+
+    def _children(self, node: nodes.Node) -> None:
+        for child in node.children:
+            self.over(child)
+
+    def section(self, node: nodes.Node) -> None:
+        self._level += 1
+        self._children(node)
+        self._level -= 1
+
+    def title(self, node: nodes.Node) -> None:
+        if isinstance(node.parent, nodes.section):
+            anchor = next(iter(node.parent["ids"]), "")
+            self.writer.heading(self._text(node), level=min(self._level, 6), anchor=anchor)
+        else:
+            self.writer.paragraph(self._text(node))
+
+    def code(self, node: nodes.Node) -> None:
+        classes = [name for name in node["classes"] if name != "code"] if isinstance(node, nodes.Element) else []
+        self.writer.code(node.astext(), language=classes[0] if classes else "")
+
+    def admonition(self, node: nodes.Node) -> None:
+        self.writer.paragraph(type(node).__name__.capitalize())
+        self._children(node)
+
+    def items(self, node: nodes.Node) -> None:
+        number = int(node.get("start", 1)) if isinstance(node, nodes.Element) else 1
+        for position, item in enumerate(node.children, start=number):
+            self.writer.open_item(f"{position}." if isinstance(node, nodes.enumerated_list) else "-")
+            self._children(item)
+            self.writer.close_item()
+        self.writer.close_list()
+
+    def field(self, node: nodes.Node) -> None:
+        name, *body = node.children
+        self.writer.paragraph(f"{name.astext()}: " + " ".join(self._text(child) for child in body))
+
+    def lines(self, node: nodes.Node) -> None:
+        self.writer.paragraph("\n".join(self._text(line) for line in node.findall(nodes.line)))
+
+    def table(self, node: nodes.Node) -> None:
+        for title in node.findall(nodes.title):
+            self.writer.paragraph(self._text(title))
+        self.writer.table([[self._text(cell) for cell in row.children] for row in node.findall(nodes.row)])
+
+    def nothing(self, node: nodes.Node) -> None:
+        """Seen by nobody."""
+
+    def _text(self, node: nodes.Node) -> str:
+        return "".join(self._pieces(node, 0))
+
+    def _pieces(self, node: nodes.Node, depth: int) -> Iterator[str]:
+        if isinstance(node, nodes.Text):
+            yield node.astext().replace("\n", " ")
+        elif isinstance(node, nodes.substitution_reference) and depth < 20:
+            definition = self._replacements.get(node.get("refname", ""))
+            for child in (definition or node).children:
+                yield from self._pieces(child, depth + 1)
+        elif type(node).__name__ not in _UNSEEN:
+            for child in node.children:
+                yield from self._pieces(child, depth)
+                if isinstance(child, nodes.paragraph | nodes.list_item):
+                    yield " "
+
+
+_UNSEEN = frozenset(
+    ["comment", "footnote_reference", "image", "pending", "raw", "substitution_definition", "system_message", "label"]
+)
+_ADMONITIONS = ["attention", "caution", "danger", "error", "hint", "important", "note", "tip", "warning"]
+_HANDLERS: dict[str, Callable[[_Walk, nodes.Node], None]] = {
+    **dict.fromkeys(_UNSEEN, _Walk.nothing),
+    **dict.fromkeys(_ADMONITIONS, _Walk.admonition),
+    "target": _Walk.nothing,
+    "section": _Walk.section,
+    "title": _Walk.title,
+    "literal_block": _Walk.code,
+    "doctest_block": _Walk.code,
+    "math_block": _Walk.code,
+    "bullet_list": _Walk.items,
+    "enumerated_list": _Walk.items,
+    "field": _Walk.field,
+    "option_list_item": _Walk.field,
+    "line_block": _Walk.lines,
+    "table": _Walk.table,
+}
