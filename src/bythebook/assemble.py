@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from bythebook.passages import Filters, RetrievalContext
     from bythebook.passages.shelf import Edition
     from bythebook.settings import Settings
+    from bythebook.status import Status
     from bythebook.vectors import Embedder
 
 
@@ -150,3 +151,10 @@ class Book:
             else source
             for source in given
         ]
+
+
+def status_of(settings: Settings) -> Status:
+    """What the book is made of. Opens no model and reads no page."""
+    from bythebook.status import status
+
+    return status(settings.data_dir, Generations(settings.data_dir / "index"), IDENTITY)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MODEL = "extractive"
 MOST = 3
-_WORTH_SAYING = 0.8
+_WORTH_SAYING = 0.7
 """A further sentence must score this part of the best one's score."""
 _REPEATS = 0.6
 _LONGEST_LIST = 12

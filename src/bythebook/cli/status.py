@@ -2,13 +2,43 @@
 
 from __future__ import annotations
 
-from bythebook.cli.doing import DataDir, Json, print_json, run, settings
+from typing import TYPE_CHECKING
+
+import typer
+
+from bythebook.cli.doing import DataDir, Json, print_json, settings
+
+if TYPE_CHECKING:
+    from bythebook.status import Status
 
 
 def status(data_dir: DataDir = None, json: Json = False) -> None:
-    """Show the pages, the chunks, the model, and how well the book tells what it covers."""
+    """Show what the book is made of, and how well it tells what it covers."""
     from bythebook.assemble import status_of
 
-    shown = run(status_of(settings(data_dir=data_dir)))
+    shown = status_of(settings(data_dir=data_dir))
     if json:
         print_json(shown)
+    else:
+        _show(shown)
+
+
+def _show(shown: Status) -> None:
+    _line("Book", f"{shown.pages} pages in {shown.chunks} chunks")
+    _line("Generation", f"{shown.generation}, published {shown.published_at}")
+    _line("Embedder", f"{shown.model} ({shown.dimension} dimensions)")
+    _line("On disk", f"{shown.size_bytes / 1e6:.1f} MB")
+    for source in shown.sources:
+        _line("Source", f"{source.name}: {source.pages} pages, coverage {source.coverage:.0%}")
+        for skipped in source.skipped:
+            _line("", f"skipped {skipped.path}: {skipped.reason}")
+    tried = shown.calibration
+    _line(
+        "Refusal",
+        f"answers {tried.kept:.0%} of {tried.questions} questions made from its own sentences, "
+        f"refuses {tried.refused:.0%} of as many foreign ones (cutoff {tried.cutoff})",
+    )
+
+
+def _line(name: str, value: str) -> None:
+    typer.echo(f"{typer.style(f'{name:<11}', bold=True)} {value}")

@@ -7,6 +7,7 @@ import json
 from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING
 
+from bythebook.errors import InputError
 from bythebook.pages import Listed, Skipped, Unreadable
 
 if TYPE_CHECKING:
@@ -30,14 +31,27 @@ class Found:
 
 
 @dataclass(slots=True)
+class Coverage:
+    """How much of a source is in the book."""
+
+    listed: int = 0
+    skipped: list[Skipped] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class Plan:
     """What must change to bring the book up to its sources."""
 
     found: list[Found] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     unchanged: int = 0
-    skipped: list[Skipped] = field(default_factory=list)
+    coverage: dict[str, Coverage] = field(default_factory=dict)
+    """What was there and what of it could not be read, by the name of the source."""
     stamps: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    @property
+    def skipped(self) -> tuple[Skipped, ...]:
+        return tuple(skipped for coverage in self.coverage.values() for skipped in coverage.skipped)
 
 
 class Stamps:
@@ -83,27 +97,39 @@ async def make_plan(
     seen: dict[str, str] = {}
     for source in sources:
         before = book.fingerprints(source.name) if book else {}
-        listed = await _listed(source, plan, seen)
+        coverage = plan.coverage[source.name] = Coverage()
+        listed = await _listed(source, coverage, seen)
         for done, entry in enumerate(listed, start=1):
             progress("reading", done, len(listed))
-            await _look_at(entry, source, book=book, plan=plan, recipe=recipe, stamps=stamps)
+            try:
+                await _look_at(entry, source, book=book, plan=plan, recipe=recipe, stamps=stamps)
+            except Unreadable as exc:
+                coverage.skipped.append(Skipped(entry.path, str(exc)))
         gone = set(before) - {entry.url for entry in listed}
         plan.removed.extend(sorted(gone))
     return plan
 
 
-async def _listed(source: PageSource, plan: Plan, seen: dict[str, str]) -> list[Listed]:
+async def _listed(source: PageSource, coverage: Coverage, seen: dict[str, str]) -> list[Listed]:
     """The pages of the source; two pages that would share an address are not both kept."""
     listed: list[Listed] = []
     async for entry in source.listing():
         if isinstance(entry, Skipped):
-            plan.skipped.append(entry)
+            coverage.skipped.append(entry)
         elif entry.url in seen:
-            plan.skipped.append(Skipped(entry.path, f"has the same address as {seen[entry.url]}: {entry.url}"))
+            coverage.skipped.append(Skipped(entry.path, f"has the same address as {seen[entry.url]}: {entry.url}"))
         else:
             seen[entry.url] = entry.path
             listed.append(entry)
+    coverage.listed = len(listed)
+    if not listed:
+        raise InputError(_nothing_found(source, coverage))
     return listed
+
+
+def _nothing_found(source: PageSource, coverage: Coverage) -> str:
+    why = "".join(f"\n  {skipped.path}: {skipped.reason}" for skipped in coverage.skipped[:5])
+    return f"there are no pages in {source.name!r}. Is it the right folder? Nothing was changed.{why}"
 
 
 async def _look_at(
@@ -114,11 +140,7 @@ async def _look_at(
     if before and known == before.fingerprint and before.source == source.name:
         plan.unchanged += 1
         return
-    try:
-        page = await source.read(listed)
-    except Unreadable as exc:
-        plan.skipped.append(Skipped(listed.path, str(exc)))
-        return
+    page = await source.read(listed)
     now = fingerprint(page, recipe)
     plan.stamps[listed.url] = (listed.stamp, now)
     if before and before.fingerprint == now and before.source == source.name:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from bythebook.ingest import Report
 from bythebook.ingest.changes import Changes, Vectors, find_changes, leaving
+from bythebook.ingest.coverage import remember_coverage
 from bythebook.ingest.draft import Draft
 from bythebook.ingest.plan import Plan, Stamps, make_plan
 from bythebook.passages.catalogue import Totals
@@ -73,6 +74,7 @@ async def ingest(workshop: Workshop, sources: Sequence[PageSource], *, alone: bo
             if survey.changes or survey.plan.found or survey.plan.removed or survey.book is None:
                 generation, embedded = await _carry_out(workshop, survey)
         survey.stamps.keep(survey.plan.stamps)
+        remember_coverage(workshop.folder, survey.plan.coverage)
         workshop.generations.sweep()
         with ExitStack() as stack:
             book = open_edition(workshop.generations, workshop.embedder.identity, stack)
@@ -145,7 +147,7 @@ def _report(plan: Plan, totals: Totals, *, generation: str, embedded: int, start
         changed=len(plan.found) - added,
         removed=len(plan.removed),
         unchanged=plan.unchanged,
-        skipped=tuple(plan.skipped),
+        skipped=plan.skipped,
         embedded=embedded,
         seconds=time.perf_counter() - started,
         generation=generation,

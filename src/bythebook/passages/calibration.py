@@ -27,6 +27,8 @@ TRIED = 24
 """Questions of each kind."""
 USUAL, LOWEST, HIGHEST = 0.5, 0.4, 0.7
 _FEWEST_WORDS = 6
+_CHUNKS_FOR_ONE = 4
+"""Many a chunk has no sentence long enough to be halved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +80,10 @@ def draw_line(covered: Sequence[float], foreign: Sequence[float]) -> float:
 async def _own_questions(edition: Edition) -> list[str]:
     """Half of the words of sentences spread over the book."""
     ids = edition.catalogue.all_chunk_ids()
-    step = max(len(ids) // TRIED, 1)
-    passages = await edition.store.fetch(ids[::step][:TRIED])
+    step = max(len(ids) // (TRIED * _CHUNKS_FOR_ONE), 1)
+    passages = await edition.store.fetch(ids[::step])
     questions = (_question(passages[chunk_id].chunk.text) for chunk_id in sorted(passages))
-    return [question for question in questions if question]
+    return [question for question in questions if question][:TRIED]
 
 
 def _question(text: str) -> str:

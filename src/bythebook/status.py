@@ -1,0 +1,84 @@
+"""Status: what the book is made of, and how far it can be trusted."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bythebook.ingest.coverage import recall_coverage
+from bythebook.ingest.plan import Coverage
+from bythebook.passages.shelf import open_edition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from bythebook.pages import Skipped
+    from bythebook.passages.calibration import Calibration
+    from bythebook.passages.generations import Generations
+    from bythebook.vectors import Identity
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStatus:
+    """One source of the book."""
+
+    name: str
+    pages: int
+    """In the book now."""
+    listed: int
+    """In the source, when it was last looked at."""
+    skipped: tuple[Skipped, ...]
+
+    @property
+    def coverage(self) -> float:
+        """The part of the source that is in the book. What was skipped counts as missing."""
+        there = max(self.listed, self.pages) + len(self.skipped)
+        return min(self.pages / there, 1.0) if there else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The book as it stands on the shelf."""
+
+    pages: int
+    chunks: int
+    generation: str
+    published_at: str
+    model: str
+    dimension: int
+    size_bytes: int
+    """What the whole data folder takes on disk."""
+    sources: tuple[SourceStatus, ...]
+    calibration: Calibration
+
+
+def status(data_dir: Path, generations: Generations, identity: Identity) -> Status:
+    """Look at the current generation. Raises NotFound before the first ingest."""
+    with ExitStack() as stack:
+        edition = open_edition(generations, identity, stack)
+        catalogue = edition.catalogue
+        totals = catalogue.totals()
+        seen = recall_coverage(data_dir / "index")
+        return Status(
+            pages=totals.pages,
+            chunks=totals.chunks,
+            generation=edition.name,
+            published_at=catalogue.fact("published_at"),
+            model=identity.model,
+            dimension=identity.dimension,
+            size_bytes=_size(data_dir),
+            sources=tuple(_source(name, pages, seen) for name, pages in catalogue.sources().items()),
+            calibration=edition.calibration,
+        )
+
+
+def _source(name: str, pages: int, seen: Mapping[str, Coverage]) -> SourceStatus:
+    coverage = seen.get(name, Coverage(listed=pages))
+    return SourceStatus(name, pages, coverage.listed, tuple(coverage.skipped))
+
+
+def _size(folder: Path) -> int:
+    """The bytes a folder takes on disk, holes not counted."""
+    return sum(path.lstat().st_blocks * 512 for path in folder.rglob("*"))

@@ -1,0 +1,71 @@
+"""What many tests need: the embedding model, a small book, and the command line as a person runs it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from bythebook.assemble import Book
+from bythebook.errors import ConfigurationError
+from bythebook.settings import Settings
+from bythebook.vectors import installed
+
+LIGHTHOUSE = Path(__file__).parent / "books" / "lighthouse"
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full-size", action="store_true", help="Run the chaos tests at their full size.")
+
+
+@pytest.fixture(scope="session")
+def model_folder() -> Path:
+    """Where the embedding model is. Without it a test is skipped; in CI it fails."""
+    folder = Settings.load().model_folder
+    try:
+        installed.find(folder)
+    except ConfigurationError as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(f"no embedding model: {error}")
+    return folder
+
+
+@pytest.fixture
+def lighthouse(tmp_path: Path) -> Path:
+    """A copy of the small book that a test may change."""
+    return Path(shutil.copytree(LIGHTHOUSE, tmp_path / "lighthouse"))
+
+
+@pytest.fixture
+async def book(model_folder: Path, tmp_path: Path) -> AsyncIterator[Book]:
+    """An open book with nothing in it yet."""
+    settings = Settings.load({"data_dir": tmp_path / "data", "model_folder": model_folder}, folder=tmp_path)
+    async with Book.open(settings) as opened:
+        yield opened
+
+
+@pytest.fixture
+def bythebook(model_folder: Path, tmp_path: Path) -> Run:
+    """The command line in a folder of its own, with nothing of this machine's settings but the model."""
+
+    def run(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+        environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "BYTHEBOOK_MODEL_FOLDER": str(model_folder)}
+        return subprocess.run(
+            [sys.executable, "-m", "bythebook", *map(str, arguments)],
+            cwd=tmp_path,
+            env=environment | variables,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+    return run

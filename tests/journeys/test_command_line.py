@@ -1,0 +1,240 @@
+"""What a person does first: read a folder in, ask it something, look at it, change it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def test_a_folder_becomes_a_book_that_answers_with_a_link_to_the_sentence(bythebook: Run, lighthouse: Path) -> None:
+    read = bythebook("ingest", lighthouse)
+    assert read.returncode == 0, read.stderr
+    assert "5 added, 0 changed, 0 removed, 0 unchanged, 0 skipped" in read.stdout
+
+    asked = bythebook("ask", "How often does the fog horn sound?")
+    assert asked.returncode == 0, asked.stderr
+    assert "The horn gives two blasts of three seconds every ninety seconds. " in asked.stdout
+    page = (lighthouse / "signals" / "fog.md").as_uri()
+    assert f"{page}#the-horns-pattern:~:text=The%20horn%20gives%20two%20blasts,three%20seconds" in asked.stdout
+
+
+def test_a_question_the_book_does_not_cover_is_refused_with_the_nearest_sections(
+    bythebook: Run, lighthouse: Path
+) -> None:
+    bythebook("ingest", lighthouse)
+    asked = bythebook("ask", "What is the boiling point of mercury?", "--json")
+    assert asked.returncode == 0
+    response = json.loads(asked.stdout)
+    assert "I don't have information about" in response["answer"]
+    assert (response["outcome"], response["grounded"], response["citations"]) == ("refused", False, [])
+    assert response["suggestions"]
+
+
+def test_a_question_without_a_subject_is_asked_back(bythebook: Run, lighthouse: Path) -> None:
+    bythebook("ingest", lighthouse)
+    response = json.loads(bythebook("ask", "What is it?", "--json").stdout)
+    assert (response["outcome"], response["grounded"]) == ("clarify", False)
+
+
+def test_a_second_run_writes_nothing(bythebook: Run, lighthouse: Path, tmp_path: Path) -> None:
+    bythebook("ingest", lighthouse)
+    index = tmp_path / ".bythebook" / "index"
+    before = {path: path.stat().st_mtime_ns for path in index.rglob("*") if path.name != "WRITER"}
+    again = bythebook("ingest", lighthouse)
+    assert again.returncode == 0
+    assert "(0 embedded)" in again.stdout
+    # Opening a shard touches files inside it; the generation, the pointer and the hints stay as they are.
+    after = {path for path in index.rglob("*") if path.name != "WRITER"}
+    assert after == set(before)
+    assert (index / "CURRENT").read_text() == "g000001"
+
+
+def test_only_what_an_edit_touches_is_embedded_again(bythebook: Run, lighthouse: Path) -> None:
+    bythebook("ingest", lighthouse)
+    fog = lighthouse / "signals" / "fog.md"
+    fog.write_text(fog.read_text().replace("ninety seconds", "sixty seconds"))
+    report = json.loads(bythebook("ingest", lighthouse, "--json").stdout)
+    assert {name: report[name] for name in ("added", "changed", "removed", "unchanged", "embedded")} == {
+        "added": 0, "changed": 1, "removed": 0, "unchanged": 4, "embedded": 1,
+    }  # fmt: skip
+    assert "every sixty seconds" in bythebook("ask", "How often does the fog horn sound?").stdout
+
+
+def test_a_deleted_page_is_no_longer_found(bythebook: Run, lighthouse: Path) -> None:
+    bythebook("ingest", lighthouse)
+    (lighthouse / "signals" / "fog.md").unlink()
+    report = json.loads(bythebook("ingest", lighthouse, "--json").stdout)
+    assert (report["removed"], report["pages"]) == (1, 4)
+    found = json.loads(bythebook("search", "fog horn blasts", "--json").stdout)
+    assert all(not result["url"].endswith("fog.md") for result in found["results"])
+
+
+def test_a_dry_run_shows_the_plan_and_leaves_no_trace(bythebook: Run, lighthouse: Path, tmp_path: Path) -> None:
+    plan = bythebook("ingest", lighthouse, "--dry-run")
+    assert plan.returncode == 0
+    assert "5 added" in plan.stdout
+    assert not (tmp_path / ".bythebook").exists()
+
+
+def test_the_search_can_be_kept_to_a_part_of_the_book(bythebook: Run, lighthouse: Path) -> None:
+    bythebook("ingest", lighthouse, "--site-url", "https://light.example/book")
+    found = json.loads(bythebook("search", "warning ships", "--filter", "module=Signals", "--json").stdout)
+    assert {result["module_name"] for result in found["results"]} == {"Signals"}
+    found = json.loads(bythebook("search", "oil", "--filter", "url=https://light.example/book/keeping", "--json").stdout)
+    assert {result["chapter_id"] for result in found["results"]} == {"keeping/lamp", "keeping/log"}
+
+
+def test_the_same_search_gives_the_same_list(bythebook: Run, lighthouse: Path) -> None:
+    bythebook("ingest", lighthouse)
+    first, second = (json.loads(bythebook("search", "lamp oil", "--json").stdout)["results"] for _ in range(2))
+    assert first == second
+    assert [result["position"] for result in first] == [1, 2, 3, 4, 5]
+    assert all(0.0 <= result["score"] <= 1.0 for result in first)
+
+
+def test_a_page_that_cannot_be_read_is_named_and_the_rest_goes_on(bythebook: Run, lighthouse: Path) -> None:
+    (lighthouse / "broken.md").write_bytes(b"\xff\xfe\x00garbage\x00\x01")
+    (lighthouse / "empty.md").write_text("")
+    read = bythebook("ingest", lighthouse)
+    assert read.returncode == 3
+    assert "2 skipped" in read.stdout
+    assert "broken.md" in read.stderr
+    assert "empty.md" in read.stderr
+    shown = json.loads(bythebook("status", "--json").stdout)
+    assert [skipped["path"] for skipped in shown["sources"][0]["skipped"]] == ["broken.md", "empty.md"]
+    assert shown["sources"][0]["coverage"] == pytest.approx(5 / 7)
+
+
+def test_two_sources_make_one_book_until_one_shall_stand_alone(bythebook: Run, lighthouse: Path) -> None:
+    bythebook("ingest", lighthouse / "keeping")
+    both = json.loads(bythebook("ingest", lighthouse / "signals", "--json").stdout)
+    assert both["pages"] == 4
+    alone = json.loads(bythebook("ingest", lighthouse / "signals", "--alone", "--json").stdout)
+    assert (alone["pages"], alone["removed"]) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        pytest.param(["ask", "Why?"], 1, "there is no book yet", id="no book yet"),
+        pytest.param(["ingest", "nowhere"], 2, "nowhere", id="no such folder"),
+        pytest.param(["ask", "  "], 2, "the question is empty", id="empty question"),
+        pytest.param(["ask", "x" * 1001], 2, "at most 1000", id="question too long"),
+        pytest.param(["ask", "lamp", "--top-k", "11"], 2, "from 1 to 10", id="too many passages"),
+        pytest.param(["ask", "lamp", "--threshold", "much"], 2, "retrieval_threshold", id="no such threshold"),
+        pytest.param(["search", "lamp", "--filter", "colour=red"], 2, "module=NAME", id="no such filter"),
+        pytest.param(["dance"], 2, "dance", id="no such command"),
+        pytest.param(["ingest"], 2, "SOURCES", id="nothing to ingest"),
+        pytest.param(["status"], 1, "bythebook ingest", id="status without a book"),
+    ],
+)
+def test_what_went_wrong_is_said_with_what_to_do(bythebook: Run, arguments: list[str], code: int, message: str) -> None:
+    done = bythebook(*arguments)
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_an_empty_folder_is_an_error_and_changes_nothing(bythebook: Run, lighthouse: Path, tmp_path: Path) -> None:
+    bythebook("ingest", lighthouse)
+    (tmp_path / "nothing").mkdir()
+    done = bythebook("ingest", tmp_path / "nothing")
+    assert done.returncode == 2
+    assert "there are no pages in" in done.stderr
+    assert json.loads(bythebook("status", "--json").stdout)["pages"] == 5
+
+
+def test_an_error_is_an_object_for_whoever_asked_for_json(bythebook: Run) -> None:
+    done = bythebook("ask", "Why is the lamp lit?", "--json")
+    assert done.returncode == 1
+    error = json.loads(done.stdout)
+    assert (error["error"], error["status_code"], error["recoverable"]) == ("not_found", 404, False)
+
+
+def test_status_tells_what_the_book_is_made_of(bythebook: Run, lighthouse: Path) -> None:
+    bythebook("ingest", lighthouse)
+    shown = json.loads(bythebook("status", "--json").stdout)
+    assert (shown["pages"], shown["generation"], shown["dimension"]) == (5, "g000001", 384)
+    assert shown["size_bytes"] > 0
+    assert 0 < shown["calibration"]["kept"] <= 1
+    text = bythebook("status").stdout
+    assert "5 pages" in text
+    assert "refuses" in text
+
+
+def test_config_says_where_each_value_came_from(bythebook: Run, tmp_path: Path) -> None:
+    (tmp_path / "bythebook.toml").write_text("retrieval_top_k = 7\n[chunk]\ntokens = 200\n")
+    (tmp_path / ".env").write_text("export BYTHEBOOK_CHUNK_OVERLAP='20'\nOTHER=1\n")
+    shown = json.loads(bythebook("config", "--json", BYTHEBOOK_RETRIEVAL_TOP_K="8").stdout)
+    origins = {name: (row["value"], row["origin"]) for name, row in shown.items()}
+    assert origins["retrieval_top_k"] == ("8", "environment")
+    assert origins["chunk_tokens"] == ("200", "bythebook.toml")
+    assert origins["chunk_overlap"] == ("20", ".env")
+    assert origins["site_url"] == ("", "default")
+
+
+def test_a_closed_pipe_is_no_accident(bythebook: Run, lighthouse: Path, tmp_path: Path, model_folder: Path) -> None:
+    bythebook("ingest", lighthouse)
+    command = f"{sys.executable} -m bythebook search lamp --json | head -c 1"
+    environment = os.environ | {"BYTHEBOOK_MODEL_FOLDER": str(model_folder)}
+    done = subprocess.run(
+        ["/bin/sh", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("{", "")
+
+
+def test_progress_is_shown_only_on_a_terminal(bythebook: Run, lighthouse: Path, tmp_path: Path) -> None:
+    assert "embedding" not in bythebook("ingest", lighthouse).stderr
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bythebook", "ingest", str(lighthouse), "--rebuild"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=slave, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    output, _ = process.communicate(timeout=120)
+    os.close(slave)
+    shown = os.read(master, 100_000).decode()
+    os.close(master)
+    assert "embedding" in shown
+    assert b"Published" in output
+
+
+def test_interrupting_an_ingest_leaves_everything_whole(bythebook: Run, lighthouse: Path, tmp_path: Path) -> None:
+    bythebook("ingest", lighthouse)
+    for number in range(300):
+        (lighthouse / f"page{number}.md").write_text(f"# Page {number}\n\n" + f"Keeper {number} writes. " * 60)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bythebook", "ingest", str(lighthouse)],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    journals = tmp_path / ".bythebook" / "index"
+    while not any(path.stat().st_size for path in journals.glob("*.journal")) and process.poll() is None:
+        pass
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert "Nothing is lost" in said
+    assert json.loads(bythebook("status", "--json").stdout)["pages"] == 5
+    assert "ninety seconds" in bythebook("ask", "How often does the fog horn sound?").stdout
+
+
+def test_the_demo_answers_from_the_manual(bythebook: Run) -> None:
+    done = bythebook("demo")
+    assert done.returncode == 0, done.stderr
+    assert "[1]" in done.stdout
+
+
+def test_help_and_version_are_there(bythebook: Run) -> None:
+    assert "ingest" in bythebook("--help").stdout
+    assert bythebook("--version").stdout.strip() == "0.1.0"
+    assert bythebook().returncode == 2
