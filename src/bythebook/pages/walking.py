@@ -81,10 +81,10 @@ def _is_passed_over(entry: os.DirEntry[str], style: Style) -> bool:
     return name in _NEVER or (style is Style.SPHINX and name in _SPHINX_FOLDERS) or is_output(Path(entry.path))
 
 
-def _reading_order(entry: os.DirEntry[str]) -> tuple[bool, list[tuple[int, str]], str]:
+def _reading_order(entry: os.DirEntry[str]) -> tuple[bool, list[tuple[str, int]], str]:
     """Index first, then by name, with `2` before `10`."""
     pieces = re.split(r"([0-9]+)", entry.name.casefold())
-    key = [(int(piece), "") if piece.isascii() and piece.isdigit() else (-1, piece) for piece in pieces if piece]
+    key = [("", int(piece)) if piece.isascii() and piece.isdigit() else (piece, 0) for piece in pieces if piece]
     return not is_index(PurePosixPath(entry.name)), key, entry.name
 
 
