@@ -154,6 +154,7 @@ async def test_links_stay_inside_and_do_not_loop(tmp_path: Path) -> None:
     (book / "b").symlink_to(book / "a")
     (book / "a" / "loop").symlink_to(book)
     (book / "gone.md").symlink_to(book / "nothing.md")
+    (book / "itself").symlink_to(book / "itself")
     (book / "out.md").symlink_to(tmp_path / "secret.md")
     folder = Folder(book)
 
@@ -162,6 +163,7 @@ async def test_links_stay_inside_and_do_not_loop(tmp_path: Path) -> None:
         Skipped("a/loop", "it is a link to a folder it is in"),
         Skipped("b/loop", "it is a link to a folder it is in"),
         Skipped("gone.md", "it is a link to something that does not exist"),
+        Skipped("itself", "it is a link to something that does not exist"),
         Skipped("out.md", "it is a link that leaves the folder"),
     ]
 
@@ -240,6 +242,11 @@ async def test_a_closed_file_or_folder_is_reported(tmp_path: Path) -> None:
 
 async def test_an_empty_folder_has_no_pages(tmp_path: Path) -> None:
     assert [item async for item in Folder(tmp_path).listing()] == []
+
+
+def test_a_device_is_no_book() -> None:
+    with pytest.raises(InputError):
+        Folder(os.devnull)
 
 
 def test_a_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:

@@ -98,6 +98,21 @@ def test_mdbook_hides_lines_of_rust_that_only_make_it_compile() -> None:
     assert seen("```rust\n# fn main() {\n#[test]\nlet x;\n# }\n```", Style.MDBOOK) == ["```rust\n#[test]\nlet x;\n```"]
 
 
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        pytest.param("```{note} Mind\n:class: x\nA *b*\n\n- c\n```", ["Mind", "A b", "- c"], id="admonition"),
+        pytest.param("```{code-block} py\n---\nlinenos: true\n---\nx\n```", ["```py\nx\n```"], id="code"),
+        pytest.param("```{python}\nx\n```", ["```python\nx\n```"], id="a notebook's cell"),
+        pytest.param("```{toctree}\na\n```", [], id="navigation"),
+        pytest.param(":::{tip}\nA\n:::", ["Tip", "A"], id="between colons"),
+        pytest.param("See {ref}`the words <x>` and `<y>`", ["See the words and <y>"], id="roles"),
+    ],
+)
+def test_myst_is_read_as_sphinx_shows_it(written: str, read: list[str]) -> None:
+    assert seen(written, Style.SPHINX) == read
+
+
 def test_tables_are_pipe_tables() -> None:
     assert seen("a | b\n:--|--:\n`x \\| y` | **2**") == ["| a | b |\n| --- | --- |\n| x \\| y | 2 |"]
 
