@@ -149,6 +149,8 @@ class Writer:
         return tuple(self._parts)
 
     def _write_in_item(self, text: str) -> None:
+        if self._unwritten and not self._has_item:
+            self._flush()
         written = len(self._markers) - self._unwritten
         indent = " " * sum(len(marker) + 1 for marker in self._markers[:written])
         # A list whose first item begins with a list: one line, both markers, as Markdown has it.

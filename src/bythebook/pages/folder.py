@@ -43,9 +43,10 @@ class Folder:
     """
 
     def __init__(self, root: str | Path, *, site_url: str = "", style: Style | None = None) -> None:
-        self._root = Path(root).expanduser().absolute()
-        if not self._root.exists():
+        given = Path(root).expanduser()
+        if not (given.is_dir() or given.is_file()):
             raise InputError(f"there is no folder or file {str(root)!r}; check the path")
+        self._root = given.resolve()
         self._site_url = site_url
         self._style = style or detect(self._root)
 
@@ -122,7 +123,7 @@ class Folder:
 
     def _load(self, path: PurePosixPath) -> tuple[str, os.stat_result]:
         file = self._file(path)
-        if not file.resolve().is_relative_to(self._root.resolve()):
+        if not file.resolve().is_relative_to(self._root):
             raise Unreadable("it is outside of the folder")
         try:
             stat = file.stat()

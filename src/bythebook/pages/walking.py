@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _NEVER = frozenset(["node_modules", "__pycache__", "bower_components", "site-packages", "venv"])
+_DEEPEST = 100
 _SPHINX_FOLDERS = frozenset(["_static", "_templates", "_build", "_themes", "_ext"])
 
 
@@ -53,7 +54,9 @@ def _visit(
         if problem:
             yield Skipped(str(path), problem)
             return
-    if entry.is_dir():
+    if entry.is_dir() and len(above) > _DEEPEST:
+        yield Skipped(str(path), f"it is more than {_DEEPEST} folders deep")
+    elif entry.is_dir():
         real = Path(entry.path).resolve() if entry.is_symlink() else above[-1] / entry.name
         yield from _walk(Path(entry.path), path, style=style, above=(*above, real))
     elif entry.is_file():
@@ -76,15 +79,16 @@ def _is_passed_over(entry: os.DirEntry[str], style: Style) -> bool:
     name = entry.name
     if name.startswith(".") or (style is Style.DOCUSAURUS and name.startswith("_")):
         return True
-    if not entry.is_dir():
+    # Unlike the entry's own answer, this one is no error for a link that leads to itself.
+    if not Path(entry.path).is_dir():
         return False
     return name in _NEVER or (style is Style.SPHINX and name in _SPHINX_FOLDERS) or is_output(Path(entry.path))
 
 
-def _reading_order(entry: os.DirEntry[str]) -> tuple[bool, list[tuple[int, str]], str]:
+def _reading_order(entry: os.DirEntry[str]) -> tuple[bool, list[tuple[str, int]], str]:
     """Index first, then by name, with `2` before `10`."""
     pieces = re.split(r"([0-9]+)", entry.name.casefold())
-    key = [(int(piece), "") if piece.isascii() and piece.isdigit() else (-1, piece) for piece in pieces if piece]
+    key = [("", int(piece)) if piece.isascii() and piece.isdigit() else (piece, 0) for piece in pieces if piece]
     return not is_index(PurePosixPath(entry.name)), key, entry.name
 
 

@@ -72,7 +72,7 @@ def read(text: str) -> Draft:
     parts = writer.finish()
     heading = next((part.text for part in parts if part.kind is Kind.HEADING and part.level == 1), "")
     title = tree.css_first("title")
-    return Draft(heading or (_collapsed(title.text()) if title is not None else ""), parts)
+    return Draft(heading or (_collapsed(title.text()).strip() if title is not None else ""), parts)
 
 
 def write(fragment: str, writer: Writer) -> None:

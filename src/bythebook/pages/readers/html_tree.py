@@ -73,7 +73,8 @@ _FURNITURE_CLASSES = frozenset(
 _ASIDE_OF_THE_TEXT = re.compile(r"admonition|callout|alert|note|tip|warning|caution|danger|topic|aside")
 _SHOWN_HIDDEN_ROLES = frozenset(["tabpanel"])
 _CONTENT = ("article", "main", "[role=main]", ".theme-doc-markdown", ".md-content", "div.body", "div.document")
-_LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight|brush:)-?([\w+#.-]+)")
+_LANGUAGE = re.compile(r"(?:^|\s)(?:(?:language|lang|highlight)-(?:source-)?|brush:\s*)([\w+#.-]+)")
+_BEYOND_CODE = frozenset(["article", "body", "html", "li", "main", "section", "dd"])
 _NO_LANGUAGE = frozenset(["default", "none", "text", "plaintext", "undefined", "source"])
 
 
@@ -126,9 +127,7 @@ def _is_mark(node: LexborNode, attributes: dict[str, str | None]) -> bool:
 def language_of(pre: LexborNode) -> str:
     """The language a generator noted on the code, or around it."""
     node: LexborNode | None = pre.css_first("code") or pre
-    for _ in range(5):
-        if node is None:
-            break
+    while node is not None and node.tag not in _BEYOND_CODE:
         match = _LANGUAGE.search(node.attributes.get("class") or "")
         if match and match[1] not in _NO_LANGUAGE:
             return match[1]

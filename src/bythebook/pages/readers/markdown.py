@@ -14,7 +14,7 @@ from bythebook.pages import Kind, Unreadable
 from bythebook.pages.anchors import Anchors
 from bythebook.pages.compose import Draft, Part, Writer
 from bythebook.pages.generators import Style
-from bythebook.pages.readers import front_matter, html, markdown_blocks
+from bythebook.pages.readers import front_matter, html, markdown_blocks, myst
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -162,6 +162,8 @@ class _Walk:
             return source.replace("\n", " ")
         tokens: list[Token] = []
         self._parser.inline.parse(source, self._parser, self._env, tokens)
+        if "}`" in source and self._style is Style.SPHINX:
+            _take_out_roles(tokens)
         return "".join(map(_seen, tokens))
 
     def _open_heading(self, token: Token) -> None:
@@ -169,6 +171,10 @@ class _Walk:
 
     def _code(self, token: Token) -> None:
         code, info = _INCLUDE.sub("", token.content), token.info.strip()
+        directive = myst.directive(info, code)
+        if directive:
+            self._directive(directive)
+            return
         if not code.strip():
             return
         if self._style is Style.MDBOOK and info.startswith("rust"):
@@ -177,6 +183,13 @@ class _Walk:
         if title:
             self.writer.paragraph(title[1] or title[2] or "")
         self.writer.code(code, language="" if "=" in info.split(" ")[0] else info.lstrip("{. "))
+
+    def _directive(self, directive: myst.Directive) -> None:
+        if directive.is_text:
+            self.writer.paragraph(self._text(directive.label))
+            self.over(self._parser.parse(directive.content, self._env))
+        elif directive.is_seen:
+            self.writer.code(directive.content, language=directive.language)
 
     def _html(self, token: Token) -> None:
         for component in _COMPONENT.finditer(token.content):
@@ -201,6 +214,14 @@ class _Walk:
     def _close_table(self, _: Token) -> None:
         self.writer.table(self._rows or [])
         self._rows = None
+
+
+def _take_out_roles(tokens: Sequence[Token]) -> None:
+    for token, following in pairwise(tokens):
+        if token.type == "text" and following.type == "code_inline":
+            before = myst.without_role(token.content)
+            if before != token.content:
+                token.content, following.content = before, myst.words_of_role(following.content)
 
 
 def _seen(token: Token) -> str:

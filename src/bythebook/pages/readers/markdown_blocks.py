@@ -56,7 +56,7 @@ _NOTHING = re.compile(
 _BETWEEN_MARKS = re.compile(r"(?P<mark>:{3,}|/{3,})[ \t]*(?P<rest>.*)")
 _INDENTED = re.compile(r"(?:!!!|\?\?\?\+?|===[+!]*)[ \t]+(?P<rest>.*)")
 _FOOTNOTE = re.compile(r"\[\^[^\]\s]+\]:[ \t]*(?P<rest>.*)")
-_NAMED = re.compile(r"\{?(?P<kind>[\w-]+)\}?[ \t]*(?:\|[ \t]*|\[)?(?P<title>.*?)\]?(?:\{[^}]*\})?[ \t]*")
+_NAMED = re.compile(r"\{?(?P<kind>[\w-]+)\}?(?:[ \t]*[|\[]|[ \t]+|(?=\{)|$)(?P<title>.*?)\]?(?:\{[^}]*\})?[ \t]*")
 _QUOTED = re.compile(r'(?P<kind>[\w -]*?)[ \t]*(?:"(?P<title>.*)")?[ \t]*')
 
 
