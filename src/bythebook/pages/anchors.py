@@ -49,7 +49,7 @@ def mkdocs_slug(text: str) -> str:
 
 def docutils_slug(text: str) -> str:
     """As docutils' `make_id`: Sphinx. Empty for a heading without a Latin letter."""
-    from docutils.nodes import fully_normalize_name, make_id  # noqa: PLC0415 - only books of this kind need docutils
+    from docutils.nodes import fully_normalize_name, make_id
 
     return str(make_id(fully_normalize_name(text)))
 

@@ -148,7 +148,7 @@ def humanised(name: str) -> str:
 
 def _said_at_the_top(file: Path) -> tuple[str, str]:
     """A page's slug and id. Nothing when its front matter cannot be read: reading the page will say why."""
-    from bythebook.pages.readers import front_matter  # noqa: PLC0415 - listing most books needs no parser
+    from bythebook.pages.readers import front_matter
 
     try:
         with file.open("rb") as stream:

@@ -70,8 +70,8 @@ class Evidence:
 
 
 # Fitted with `python -m bythebook.evals.refusal --fit`; docs/quality.md says on what, and how well it holds elsewhere.
-_BIAS = -6.0
-_WEIGHTS = Features(passage_cosine=4.0, unit_cosine=4.0, passage_share=3.0, unit_share=2.0)
+_BIAS = -10.09
+_WEIGHTS = Features(passage_cosine=9.31, unit_cosine=6.06, passage_share=1.95, unit_share=2.91)
 
 
 def confidence(features: Features) -> float:

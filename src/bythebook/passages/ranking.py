@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from bythebook.passages import Candidate
 
 PAGE_EVIDENCE = 0.1
-"""How much a chunk gains from the second and third best chunk of its page."""
+"""How much a chunk gains from the third, fourth and fifth best chunk of its page.
+
+Two chunks of a page are often found by chance. A page of which more was found is about the subject.
+"""
 
 
 def rank(candidates: Sequence[Candidate]) -> list[tuple[str, float]]:
@@ -21,7 +24,7 @@ def rank(candidates: Sequence[Candidate]) -> list[tuple[str, float]]:
     by_page: dict[str, list[float]] = defaultdict(list)
     for chunk_id, score in fused.items():
         by_page[page_of(chunk_id)].append(score)
-    support = {page: PAGE_EVIDENCE * sum(sorted(scores, reverse=True)[1:3]) for page, scores in by_page.items()}
+    support = {page: PAGE_EVIDENCE * sum(sorted(scores, reverse=True)[2:5]) for page, scores in by_page.items()}
     scored = [(chunk_id, score + support[page_of(chunk_id)]) for chunk_id, score in fused.items()]
     return sorted(scored, key=lambda entry: (-entry[1], entry[0]))
 

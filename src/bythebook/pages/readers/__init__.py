@@ -36,7 +36,6 @@ def read(text: str, *, suffix: str, style: Style) -> Draft:
 
 def _read(text: str, suffix: str, style: Style) -> Draft:
     # Parsers are imported when the first page of their kind is met: a book rarely needs them all.
-    # ruff: noqa: PLC0415
     if suffix in MDX or (suffix in MARKDOWN and style is Style.DOCUSAURUS):
         from bythebook.pages.readers import mdx
 

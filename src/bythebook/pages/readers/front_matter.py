@@ -37,7 +37,7 @@ def split(text: str) -> tuple[FrontMatter, str]:
 
 
 def _yaml(source: str) -> dict[object, object] | None:
-    import yaml  # noqa: PLC0415 - only Markdown pages need it
+    import yaml
 
     try:
         fields = yaml.load(source, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
