@@ -67,7 +67,7 @@ class Conversations(Protocol):
     async def begin_turn(
         self, conversation_id: str, question: str, *, user_id: str
     ) -> tuple[ConversationTurn, Conversation]:
-        """Note that the question is being answered, and give its turn and the conversation up to it.
+        """Note that the question is being answered, and give its turn and the conversation as a model is shown it.
 
         A conversation has one running turn: this waits for those before it, in the order they came, and is
         `Unavailable` when they take too long. Whoever begins a turn finishes it; one whose owner is gone is found

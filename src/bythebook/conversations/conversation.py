@@ -30,7 +30,7 @@ _MAY_FOLLOW = {
 
 
 class Status(StrEnum):
-    """Created: nothing was asked yet. Active: an answer is due. Completed: the last question has its answer."""
+    """Created: nothing was asked yet. Active: something was. Completed: what was asked last has its answer."""
 
     CREATED = "created"
     ACTIVE = "active"
