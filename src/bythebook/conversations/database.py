@@ -1,27 +1,35 @@
-"""An open database, SQLite or PostgreSQL by its URL, with the newest tables in it."""
+"""An open database, SQLite or PostgreSQL by its URL, with the newest tables in it.
+
+Work is a plain function of a connection and runs in one transaction. For PostgreSQL it waits without holding up the
+event loop. For SQLite it runs in a thread, whole: handing over each statement by itself, as asynchronous drivers of
+SQLite do, takes several times as long as the statements.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import time
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from sqlalchemy import URL, Connection, Float, cast, event, func, literal, make_url, text
+from sqlalchemy import create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from bythebook.conversations.schema import VERSION
-from bythebook.errors import BookError, ConfigurationError, Unavailable
+from bythebook.errors import ConfigurationError, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
-    from sqlalchemy import ColumnElement
-    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+    from sqlalchemy import URL, Connection, Engine
+    from sqlalchemy.ext.asyncio import AsyncEngine
 
+T = TypeVar("T")
+
+READERS = 4
 BUSY_SECONDS = 5.0
 CONNECT_SECONDS = 5.0
 COMMAND_SECONDS = 10.0
@@ -35,105 +43,90 @@ _OURS_TO_MEND = ("28", "3D", "42501")
 _FILE_TROUBLE = ("unable to open", "not a database", "readonly", "malformed")
 
 
-class Database:
-    """Connections with a transaction around each use. Foreign errors come out as ours."""
+class Database(Protocol):
+    """Somewhere to read and write. Its errors are ours."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
-        self._for_writing = engine.execution_options(writing=True)
-        self._is_sqlite = engine.dialect.name == "sqlite"
-        # SQLite has one writer. Those of this process queue here, which is fairer than its sleeping and trying again.
-        self._writer = asyncio.Lock() if self._is_sqlite else nullcontext()
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        """Do this with a connection that sees everything as of one moment."""
+        ...
 
-    @asynccontextmanager
-    async def reading(self) -> AsyncIterator[AsyncConnection]:
-        """A connection that sees everything as of one moment."""
-        with _speaking_to_the_database():
-            async with self._engine.connect() as connection:
-                yield connection
+    async def write(self, work: Callable[[Connection], T]) -> T:
+        """Do this and keep all it changed, or nothing if it fails."""
+        ...
 
-    @asynccontextmanager
-    async def writing(self) -> AsyncIterator[AsyncConnection]:
-        """A connection whose changes all last when the block ends well, and none otherwise."""
-        with _speaking_to_the_database():
-            async with self._writer, self._for_writing.begin() as connection:
-                yield connection
-
-    def clock(self) -> ColumnElement[float]:
-        """Seconds since 1970 by the one clock that all users of the database share."""
-        here: ColumnElement[float] = literal(time.time())
-        return here if self._is_sqlite else cast(func.extract("epoch", func.clock_timestamp()), Float)
-
-    async def migrate(self) -> None:
-        """Bring the tables up to date. Nothing is imported or locked when they are."""
-        async with self.reading() as connection:
-            if await _version(connection) == VERSION:
-                return
-        async with self.writing() as connection:
-            if not self._is_sqlite:
-                await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATING})
-            # Another process may have been first while this one waited for the lock.
-            if await _version(connection) != VERSION:
-                await connection.run_sync(_upgrade)
-        if self._is_sqlite:
-            await self._log_ahead()
-
-    async def _log_ahead(self) -> None:
-        """Let readers of a SQLite file go on while one process writes. The file remembers it."""
-        with _speaking_to_the_database():
-            async with self._writer, self._engine.connect() as connection:
-                raw = await connection.get_raw_connection()
-                await raw.driver_connection.execute("PRAGMA journal_mode = WAL")  # type: ignore[union-attr]
+    async def close(self) -> None: ...
 
 
 @asynccontextmanager
 async def open_database(url: str) -> AsyncIterator[Database]:
     """The database with the newest tables in it. Several processes may open it at once, also for the first time."""
-    engine = _engine(url)
+    database = _database(url)
     try:
-        database = Database(engine)
-        await database.migrate()
+        if await database.read(_version) != VERSION:
+            await database.write(_upgrade)
         yield database
     finally:
-        await engine.dispose()
+        await database.close()
 
 
-def _engine(url: str) -> AsyncEngine:
+def _database(url: str) -> Database:
     try:
         known = make_url(url)
+        kind = known.get_backend_name()
+        if kind == "sqlite":
+            return Sqlite(known)
+        if kind in {"postgresql", "postgres"}:
+            return Postgresql(known)
     except ArgumentError as exc:
         raise ConfigurationError("database.url is not a URL. Use sqlite:///FILE or postgresql://HOST/NAME.") from exc
-    kind = known.get_backend_name()
-    try:
-        if kind == "sqlite":
-            return _sqlite(known)
-        if kind in {"postgresql", "postgres"}:
-            return _postgresql(known)
     except ModuleNotFoundError as exc:
-        hint = "Run: pip install 'bythebook[postgres]'."
-        raise ConfigurationError(f"{kind} needs a package that is not installed. {hint}") from exc
+        raise ConfigurationError("PostgreSQL needs a driver. Run: pip install 'bythebook[postgres]'.") from exc
     raise ConfigurationError(f"database.url names {kind!r}; only sqlite and postgresql are supported.")
 
 
-def _sqlite(url: URL) -> AsyncEngine:
-    if not url.database or url.database == ":memory:":
-        raise ConfigurationError("database.url must name a file, as in sqlite:///conversations.db.")
-    Path(url.database).parent.mkdir(parents=True, exist_ok=True)
-    engine = create_async_engine(
-        url.set(drivername="sqlite+aiosqlite"), hide_parameters=True, connect_args={"timeout": BUSY_SECONDS}
-    )
-    event.listen(engine.sync_engine, "connect", _prepare_sqlite)
-    event.listen(engine.sync_engine, "begin", _begin_sqlite)
-    return engine
+class Sqlite:
+    """A SQLite file that several processes may have open."""
+
+    def __init__(self, url: URL) -> None:
+        if not url.database or url.database == ":memory:":
+            raise ConfigurationError("database.url must name a file, as in sqlite:///conversations.db.")
+        with _speaking_to_the_database():
+            Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+        self._engine = create_engine(
+            url.set(drivername="sqlite"), hide_parameters=True, connect_args={"timeout": BUSY_SECONDS}
+        )
+        event.listen(self._engine, "connect", _prepare_sqlite)
+        event.listen(self._engine, "begin", _begin_sqlite)
+        self._for_writing = self._engine.execution_options(writing=True)
+        self._readers = ThreadPoolExecutor(READERS, "conversations-read")
+        # SQLite has one writer. Those of this process queue here, which is fairer than its sleeping and trying again.
+        self._writer = ThreadPoolExecutor(1, "conversations-write")
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._readers, _run, self._engine, work)
+
+    async def write(self, work: Callable[[Connection], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._writer, _run, self._for_writing, work)
+
+    async def close(self) -> None:
+        for pool in (self._writer, self._readers):
+            await asyncio.to_thread(pool.shutdown)
+        self._engine.dispose()
+
+
+def _run(engine: Engine, work: Callable[[Connection], T]) -> T:
+    with _speaking_to_the_database(), engine.begin() as connection:
+        return work(connection)
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
     connection.isolation_level = None  # Python's own would begin transactions too late: see _begin_sqlite.
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA foreign_keys = ON")
-    # A process that is killed loses nothing in either setting; FULL also keeps what was committed when the power goes.
-    cursor.execute("PRAGMA synchronous = FULL")
-    cursor.close()
+    connection.execute("PRAGMA foreign_keys = ON")
+    # Readers go on while another process writes. The file remembers it, so that this costs nothing the next time.
+    connection.execute("PRAGMA journal_mode = WAL")
+    # A process that is killed loses nothing by it. Only when the power goes may the last few turns go too, and for
+    # that a reader would wait for the disk twice in every turn.
+    connection.execute("PRAGMA synchronous = NORMAL")
 
 
 def _begin_sqlite(connection: Connection) -> None:
@@ -142,28 +135,52 @@ def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
 
 
-def _postgresql(url: URL) -> AsyncEngine:
-    query = dict(url.query)
-    if "sslmode" in query:  # as every hosting service writes it; the driver calls it ssl
-        query["ssl"] = query.pop("sslmode")
-    return create_async_engine(
-        url.set(drivername="postgresql+asyncpg", query=query),
-        hide_parameters=True,
-        pool_pre_ping=True,
-        connect_args={"timeout": CONNECT_SECONDS, "command_timeout": COMMAND_SECONDS},
-    )
+class Postgresql:
+    """A database on a PostgreSQL server."""
+
+    def __init__(self, url: URL) -> None:
+        query = dict(url.query)
+        if "sslmode" in query:  # as every hosting service writes it; the driver calls it ssl
+            query["ssl"] = query.pop("sslmode")
+        self._engine: AsyncEngine = create_async_engine(
+            url.set(drivername="postgresql+asyncpg", query=query),
+            hide_parameters=True,
+            pool_pre_ping=True,
+            connect_args={"timeout": CONNECT_SECONDS, "command_timeout": COMMAND_SECONDS},
+        )
+        self._for_reading = self._engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        return await self._run(self._for_reading, work)
+
+    async def write(self, work: Callable[[Connection], T]) -> T:
+        return await self._run(self._engine, work)
+
+    async def _run(self, engine: AsyncEngine, work: Callable[[Connection], T]) -> T:
+        with _speaking_to_the_database():
+            async with engine.begin() as connection:
+                return await connection.run_sync(work)
+
+    async def close(self) -> None:
+        await self._engine.dispose()
 
 
-async def _version(connection: AsyncConnection) -> str | None:
+def _version(connection: Connection) -> str | None:
     """The migration the tables are at, None before the first. A newer one than ours is refused."""
-    there = await connection.run_sync(lambda sync: sync.dialect.has_table(sync, "alembic_version"))
-    version: str | None = await connection.scalar(text("SELECT version_num FROM alembic_version")) if there else None
+    if not connection.dialect.has_table(connection, "alembic_version"):
+        return None
+    version: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
     if version and version > VERSION:
         raise ConfigurationError("the conversation database was written by a newer bythebook. Install that one.")
     return version
 
 
 def _upgrade(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATING})
+    # Another process may have been first while this one waited for the lock.
+    if _version(connection) == VERSION:
+        return
     # Alembic takes longer to import than a turn takes to store, and is hardly ever needed.
     from alembic import command
     from alembic.config import Config
@@ -180,8 +197,6 @@ def _speaking_to_the_database() -> Iterator[None]:
     """Turn the errors of SQLAlchemy and the drivers into ours."""
     try:
         yield
-    except BookError:
-        raise
     except DBAPIError as exc:
         code, words = str(getattr(exc.orig, "sqlstate", "")), str(exc.orig)
         if code.startswith(_OURS_TO_MEND) or any(trouble in words for trouble in _FILE_TROUBLE):

@@ -21,6 +21,8 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeDecorator
 
 if TYPE_CHECKING:
@@ -41,6 +43,23 @@ class Moment(TypeDecorator[datetime]):
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
         return value.replace(tzinfo=UTC) if value and value.tzinfo is None else value
+
+
+class Clock(FunctionElement[float]):
+    """Seconds since 1970, by the one clock that all users of a database share."""
+
+    type = Float()
+    inherit_cache = True
+
+
+@compiles(Clock, "sqlite")
+def _sqlite_clock(*_: object, **__: object) -> str:
+    return "((julianday('now') - 2440587.5) * 86400.0)"
+
+
+@compiles(Clock, "postgresql")
+def _postgresql_clock(*_: object, **__: object) -> str:
+    return "CAST(extract(epoch FROM clock_timestamp()) AS FLOAT)"
 
 
 METADATA = MetaData(
