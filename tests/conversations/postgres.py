@@ -11,7 +11,6 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-import uuid
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -76,11 +75,11 @@ class Server:
     def __init__(self, run: _Runner) -> None:
         self._run = run
 
-    def database(self) -> str:
-        """The URL of a new and empty database."""
-        name = f"test_{uuid.uuid4().hex}"
-        self._run("createdb", "-h", str(self._run.home), "-U", "postgres", name)
-        return f"postgresql://postgres@/{name}?host={self._run.home}"
+    def empty_database(self) -> str:
+        """The URL of the server's one database, with nothing in it."""
+        afresh = ("-c", "DROP SCHEMA public CASCADE", "-c", "CREATE SCHEMA public")
+        self._run("psql", "-q", "-h", str(self._run.home), "-U", "postgres", *afresh)
+        return f"postgresql://postgres@/postgres?host={self._run.home}"
 
 
 @contextmanager
