@@ -70,16 +70,32 @@ class _Runner:
 
 
 class Server:
-    """A server that is running."""
+    """A server with one database."""
 
     def __init__(self, run: _Runner) -> None:
         self._run = run
+        self._data = str(run.home / "data")
 
     def empty_database(self) -> str:
-        """The URL of the server's one database, with nothing in it."""
+        """The URL of the database, with nothing in it."""
         afresh = ("-c", "DROP SCHEMA public CASCADE", "-c", "CREATE SCHEMA public")
         self._run("psql", "-q", "-h", str(self._run.home), "-U", "postgres", *afresh)
         return f"postgresql://postgres@/postgres?host={self._run.home}"
+
+    def start(self) -> None:
+        self._run("pg_ctl", "-w", "-D", self._data, "-l", str(self._run.home / "log"), "start")
+
+    def stop(self, how: str) -> None:
+        self._run("pg_ctl", "-w", "-D", self._data, "-m", how, "stop")
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """The server is away for as long as the block."""
+        self.stop("fast")
+        try:
+            yield
+        finally:
+            self.start()
 
 
 @contextmanager
@@ -89,9 +105,12 @@ def running_postgres() -> Iterator[Server]:
         run = _Runner(Path(folder))
         data = str(run.home / "data")
         run("initdb", "--no-sync", "--auth=trust", "--encoding=utf8", "--username=postgres", "-D", data)
-        options = f"-c listen_addresses='' -c unix_socket_directories='{folder}' -c fsync=off -c max_connections=200"
-        run("pg_ctl", "-w", "-D", data, "-l", str(run.home / "log"), "-o", options, "start")
+        settings = f"listen_addresses = ''\nunix_socket_directories = '{folder}'\nfsync = off\nmax_connections = 200\n"
+        with (run.home / "data" / "postgresql.conf").open("a") as configuration:
+            configuration.write(settings)
+        server = Server(run)
+        server.start()
         try:
-            yield Server(run)
+            yield server
         finally:
-            run("pg_ctl", "-w", "-D", data, "-m", "immediate", "stop")
+            server.stop("immediate")

@@ -101,7 +101,7 @@ async def test_a_newer_database_is_refused(url: str) -> None:
         pytest.param("conversations.db", ConfigurationError, "not a URL", id="a path"),
         pytest.param("sqlite://", ConfigurationError, "must name a file", id="SQLite in memory"),
         pytest.param("mysql://localhost/x", ConfigurationError, "'mysql'", id="another database"),
-        pytest.param("sqlite:////proc/no/such.db", BookError, "conversation database", id="a folder that cannot be"),
+        pytest.param("sqlite:////proc/no/such.db", ConfigurationError, "can be no", id="a folder that cannot be"),
         pytest.param("sqlite:////proc/x.db", ConfigurationError, "unable to open", id="a file that cannot be"),
         pytest.param("postgresql://127.0.0.1:1/x", Unavailable, "did not answer", id="no server there"),
         pytest.param(
@@ -134,11 +134,8 @@ async def test_a_folder_for_the_file_is_made(tmp_path: Path) -> None:
         await conversations.create(STARTED)
 
 
-async def test_a_file_that_is_locked_for_long_is_unavailable_and_then_works_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bythebook.conversations.database.BUSY_SECONDS", 0.05)
-    async with open_conversations(f"sqlite:///{tmp_path}/conversations.db") as conversations:
+async def test_a_file_that_is_locked_for_long_is_unavailable_and_then_works_again(tmp_path: Path) -> None:
+    async with open_conversations(f"sqlite:///{tmp_path}/conversations.db?timeout=0.05") as conversations:
         other = sqlite3.connect(tmp_path / "conversations.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(Unavailable, match="locked"):
@@ -147,3 +144,11 @@ async def test_a_file_that_is_locked_for_long_is_unavailable_and_then_works_agai
         other.execute("ROLLBACK")
         other.close()
         await conversations.create(STARTED)
+
+
+async def test_a_server_that_goes_is_unavailable_and_works_when_it_is_back(postgres: Server) -> None:
+    async with open_conversations(postgres.empty_database()) as conversations:
+        await conversations.create(STARTED)
+        with postgres.stopped(), pytest.raises(Unavailable):
+            await conversations.load(STARTED.id, user_id="")
+        assert await conversations.load(STARTED.id, user_id="") == STARTED

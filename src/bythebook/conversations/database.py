@@ -90,11 +90,12 @@ class Sqlite:
     def __init__(self, url: URL) -> None:
         if not url.database or url.database == ":memory:":
             raise ConfigurationError("database.url must name a file, as in sqlite:///conversations.db.")
-        with _speaking_to_the_database():
+        try:
             Path(url.database).parent.mkdir(parents=True, exist_ok=True)
-        self._engine = create_engine(
-            url.set(drivername="sqlite"), hide_parameters=True, connect_args={"timeout": BUSY_SECONDS}
-        )
+        except OSError as exc:
+            raise ConfigurationError(f"there can be no database at {url.database}: {exc}. Check database.url.") from exc
+        patient = url.set(drivername="sqlite", query={"timeout": str(BUSY_SECONDS), **url.query})
+        self._engine = create_engine(patient, hide_parameters=True)
         event.listen(self._engine, "connect", _prepare_sqlite)
         event.listen(self._engine, "begin", _begin_sqlite)
         self._for_writing = self._engine.execution_options(writing=True)
