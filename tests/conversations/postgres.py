@@ -43,6 +43,15 @@ def _installed() -> Path:
     return Path(on_path).resolve().parent.parent
 
 
+def _copied(install: Path, home: Path) -> Path:
+    """A copy, with the libraries a wheel keeps beside its package: the programs look for them from where they are."""
+    package = install.parent
+    libraries = package.with_name(f"{package.name}.libs")
+    if libraries.exists():
+        shutil.copytree(libraries, home / libraries.name)
+    return Path(shutil.copytree(install, home / package.name / install.name))
+
+
 class _Runner:
     """Runs PostgreSQL's programs, as an ordinary user."""
 
@@ -54,7 +63,7 @@ class _Runner:
             account = pwd.getpwnam(self.user)
             os.chown(home, account.pw_uid, account.pw_gid)
             if self._call("test", "-x", str(self.install / "bin" / "initdb")).returncode:
-                self.install = Path(shutil.copytree(self.install, home / "postgresql"))
+                self.install = _copied(self.install, home)
 
     def _call(self, *command: str) -> subprocess.CompletedProcess[str]:
         # The server outlives pg_ctl and would keep a pipe open, so what is said goes to a file.
