@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import uuid
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -328,6 +328,17 @@ async def test_fifty_questions_at_once_are_answered_in_the_order_they_came(store
     assert loaded.turn_count == 50
 
 
+async def test_several_servers_order_the_turns_of_one_conversation(url: str) -> None:
+    async with AsyncExitStack() as stack:
+        servers = [await stack.enter_async_context(open_conversations(url)) for _ in range(6)]
+        conversation = await start(servers[0])
+        async with asyncio.TaskGroup() as tasks:
+            for server in servers * 4:
+                tasks.create_task(ask(server, conversation))
+        expected = [(number, TurnState.COMPLETED) for number in range(1, 25)]
+        assert await states(servers[0], conversation) == expected
+
+
 async def test_conversations_do_not_wait_for_each_other(store: Conversations) -> None:
     one, other = await start(store), await start(store)
     await store.begin_turn(one, QUESTION, user_id="")
@@ -356,7 +367,7 @@ async def test_a_reader_who_leaves_while_waiting_leaves_no_trace(store: Conversa
     assert (await ask(store, conversation, "3?")).number == 2
 
 
-async def test_readers_who_leave_at_any_moment_hold_nobody_up(store: Conversations) -> None:
+async def test_readers_who_leave_at_any_moment_hold_nobody_up(url: str, store: Conversations) -> None:
     conversation = await start(store)
     for steps in range(40):
         leaving = asyncio.create_task(ask(store, conversation, "Leaving?"))
@@ -364,7 +375,8 @@ async def test_readers_who_leave_at_any_moment_hold_nobody_up(store: Conversatio
         leaving.cancel()
         with suppress(asyncio.CancelledError):
             await leaving
-    last = await ask(store, conversation, "Staying?")
+    async with open_conversations(url, patience=5.0) as other:
+        last = await ask(other, conversation, "Staying?")
     turns = await store.turns(conversation, user_id="")
     assert [turn.number for turn in turns] == list(range(1, last.number + 1))
     assert {turn.state for turn in turns} <= {TurnState.COMPLETED, TurnState.INTERRUPTED}

@@ -108,6 +108,7 @@ class SqlConversations:
     async def begin_turn(
         self, conversation_id: str, question: str, *, user_id: str
     ) -> tuple[ConversationTurn, Conversation]:
+        _check(conversation_id, user_id)
         turn = ConversationTurn(conversation_id, 1, question)
         owned = {"owner": self._owner, "lease": self._lease}
 
@@ -120,7 +121,7 @@ class SqlConversations:
             return await self._when_free(conversation_id, begun, user_id=user_id)
         except BaseException:
             # Cancelled, perhaps, with the turn in the database already: nobody will finish it.
-            self._running.discard(turn.id)
+            await self._give_up(turn)
             raise
 
     async def finish_turn(self, turn: ConversationTurn, messages: Sequence[Message]) -> None:
@@ -136,12 +137,16 @@ class SqlConversations:
 
         try:
             await self._database.write(finished)
-        finally:
-            # However this went, nobody here is answering any more: what is still running in the database is abandoned.
-            self._running.discard(turn.id)
-            self._queues.stir(turn.conversation_id)
+        except InputError:
+            raise  # The turn is still theirs, to finish another way.
+        except BaseException:
+            await self._give_up(turn)
+            raise
+        self._running.discard(turn.id)
+        self._queues.stir(turn.conversation_id)
 
     async def reset(self, conversation_id: str, *, user_id: str) -> None:
+        _check(conversation_id, user_id)
         await self._when_free(conversation_id, statements.reset, user_id=user_id)
 
     async def delete(self, conversation_id: str, *, user_id: str) -> None:
@@ -157,7 +162,6 @@ class SqlConversations:
 
     async def _when_free(self, conversation_id: str, act: Callable[[Connection, RowMapping], T], *, user_id: str) -> T:
         """Do this while no turn of the conversation is running, after those who came first."""
-        _check(conversation_id, user_id)
 
         def attempt(connection: Connection) -> tuple[T] | None:
             row = statements.lock(connection, conversation_id, user_id=user_id)
@@ -170,6 +174,13 @@ class SqlConversations:
                 return done[0]
         except TimeoutError as exc:
             raise Unavailable("an earlier question of this conversation is still being answered.") from exc
+
+    async def _give_up(self, turn: ConversationTurn) -> None:
+        """Leave nobody waiting for a turn that is not answered here any more, if it was ever begun."""
+        self._running.discard(turn.id)
+        self._queues.stir(turn.conversation_id)
+        with suppress(Unavailable):
+            await self._database.write(lambda connection: statements.interrupt(connection, turn.id))
 
     def _is_busy(self, connection: Connection, conversation_id: str) -> bool:
         """Whether a turn is being answered. One that nobody answers any more is marked interrupted."""
