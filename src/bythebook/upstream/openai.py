@@ -1,0 +1,56 @@
+"""Verdicts on the errors of the `openai` client, whichever provider it talks to."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import openai
+
+from bythebook.errors import BookError, ContextOverflow, DeadlineExceeded, ProviderError
+from bythebook.upstream.failures import Failure, judge_status
+
+# OpenAI and Groq name it; vLLM, llama.cpp and OpenRouter say it.
+_TOO_LONG = re.compile(
+    r"context_length_exceeded|exceed_context_size|(maximum context|context) (length|size|window)", re.I
+)
+# A rate limit by name only: waiting does not bring money.
+_OUT_OF_MONEY = "insufficient_quota"
+# What of a provider's words may be repeated. They also quote keys, prompts and addresses; this is none of those.
+_IDENTIFIER = re.compile(r"[a-z]+(_[a-z]+)*")
+
+
+def judge_openai(upstream: str, exc: Exception, /, *, error: type[BookError] = ProviderError) -> Failure | None:
+    """What the client raised, in our terms; `error` is what this service's failures are called."""
+    if isinstance(exc, openai.APIStatusError):
+        return _refusal(upstream, exc, error)
+    if isinstance(exc, openai.APITimeoutError):
+        return Failure(DeadlineExceeded(f"{upstream} did not answer in time"), again=True, counts=True)
+    if isinstance(exc, openai.APIConnectionError):
+        return Failure(error(f"the connection to {upstream} broke"), again=True, counts=True)
+    if isinstance(exc, openai.APIError):
+        return Failure(error(f"{upstream} failed while answering{_named(exc)}"), again=True, counts=True)
+    if isinstance(exc, json.JSONDecodeError | UnicodeDecodeError):
+        # The client parses what came over the wire and lets the parser's error through.
+        return Failure(error(f"{upstream} sent something that is not JSON"), again=True, counts=True)
+    return None
+
+
+def _refusal(upstream: str, exc: openai.APIStatusError, error: type[BookError]) -> Failure:
+    if exc.status_code < 500 and _TOO_LONG.search(f"{exc.code} {exc.type} {exc.message}"):
+        overflow = ContextOverflow(f"the conversation no longer fits the model of {upstream}")
+        return Failure(overflow, again=False, counts=False)
+    if exc.code == _OUT_OF_MONEY:
+        broke = error(f"{upstream} refuses the request: the account has no credit left ({_OUT_OF_MONEY})")
+        return Failure(broke, again=False, counts=False)
+    return judge_status(upstream, exc.status_code, headers=exc.response.headers, error=error, reason=_identifier(exc))
+
+
+def _named(exc: openai.APIError) -> str:
+    name = _identifier(exc)
+    return f" ({name})" if name else ""
+
+
+def _identifier(exc: openai.APIError) -> str:
+    """The provider's own name for the error, where it is one word that can be nothing else."""
+    return next((name for name in (exc.code, exc.type) if name and _IDENTIFIER.fullmatch(name)), "")
