@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bythebook.errors import BookError, DeadlineExceeded, InputError, ProviderAuthError, ProviderError, RateLimited, Unavailable
+from bythebook.errors import (
+    BookError,
+    DeadlineExceeded,
+    InputError,
+    ProviderAuthError,
+    ProviderError,
+    RateLimited,
+    Unavailable,
+)
 from bythebook.testing.clock import skipping_time
 from bythebook.upstream import BreakerState, Deadline, Policy, Upstream
 
@@ -103,7 +111,7 @@ async def test_an_open_breaker_refuses_at_once_and_says_for_how_long() -> None:
     await opened(upstream, service)
     await asyncio.sleep(4.0)
     before = loop.time()
-    with pytest.raises(Unavailable, match="'?model'? keeps failing") as refused:
+    with pytest.raises(Unavailable, match="model keeps failing") as refused:
         await upstream.call(service, deadline=Deadline.after(30.0), stage="generate")
     assert loop.time() == before
     assert refused.value.retry_after == pytest.approx(6.0)
