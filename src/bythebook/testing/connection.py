@@ -70,13 +70,13 @@ class Connection(asyncio.Protocol):
         try:
             head = await self._inbox.readuntil(b"\r\n\r\n")
             first, *lines = head.decode("latin-1").split("\r\n")
-            method, path, _version = first.split(" ")
+            method, path, version = first.split(" ")
             headers = {
                 name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
             }
             length = int(headers.get("content-length", "0"))
-            if not 0 <= length <= _LARGEST_BODY:
-                raise UnreadableError(f"a body of {length} bytes")
+            if not version.startswith("HTTP/1.") or not 0 <= length <= _LARGEST_BODY:
+                raise UnreadableError(first)
             return Received(method, path.partition("?")[0], headers, await self._inbox.readexactly(length))
         except asyncio.IncompleteReadError:
             return None

@@ -99,7 +99,9 @@ class ScriptedServer:
         self._listening.close()
         for connection in self._connections:
             connection.abort()
-        await self._tasks.__aexit__(kind, exc, trace)
+        # The group is told only of its own cancelling: what failed in the body is for the caller to see as it is.
+        ours = kind is not None and issubclass(kind, asyncio.CancelledError)
+        await (self._tasks.__aexit__(kind, exc, trace) if ours else self._tasks.__aexit__(None, None, None))
         await self._listening.wait_closed()
 
     def _opened(self, connection: Connection) -> None:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from typing import TYPE_CHECKING
 
 import openai
 
 from bythebook.errors import BookError, ContextOverflow, DeadlineExceeded, ProviderError
 from bythebook.upstream.failures import Failure, judge_status
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from openai.types.chat import ChatCompletionChunk
 
 # OpenAI and Groq name it; vLLM, llama.cpp and OpenRouter say it.
 _TOO_LONG = re.compile(
@@ -54,3 +60,16 @@ def _named(exc: openai.APIError) -> str:
 def _identifier(exc: openai.APIError) -> str:
     """The provider's own name for the error, where it is one word that can be nothing else."""
     return next((name for name in (exc.code, exc.type) if name and _IDENTIFIER.fullmatch(name)), "")
+
+
+async def finished(upstream: str, chunks: AsyncIterator[ChatCompletionChunk]) -> AsyncIterator[ChatCompletionChunk]:
+    """The chunks of a streamed answer, which is a failure unless one of them says that it is finished.
+
+    The client takes a stream that was cut for one that has ended.
+    """
+    said_so = False
+    async for chunk in chunks:
+        said_so = said_so or any(choice.finish_reason for choice in chunk.choices)
+        yield chunk
+    if not said_so:
+        raise ProviderError(f"{upstream} broke off in the middle of an answer")
