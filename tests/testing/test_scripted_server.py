@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
     from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
+# Made once, because it is most of what a client costs.
+TLS = ssl.create_default_context()
 ASKED: Any = [{"role": "user", "content": "How does it walk?"}]
 SAID = "The robot walks on two legs.\nSlowly, but it does. "
 SEARCH = ToolCall("search_docs", json.dumps({"query": "how a robot walks, in so many words"}))
@@ -36,7 +39,13 @@ TOOLS: Any = [{"type": "function", "function": {"name": "search_docs", "paramete
 
 @asynccontextmanager
 async def client_of(server: ScriptedServer, *, key: str = "any", patience: float = 5.0) -> AsyncIterator[AsyncOpenAI]:
-    async with server, AsyncOpenAI(base_url=server.base_url, api_key=key, max_retries=0, timeout=patience) as client:
+    plain = openai.DefaultAsyncHttpxClient(verify=TLS)
+    async with (
+        server,
+        AsyncOpenAI(
+            base_url=server.base_url, api_key=key, max_retries=0, timeout=patience, http_client=plain
+        ) as client,
+    ):
         yield client
 
 

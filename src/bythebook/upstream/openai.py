@@ -14,7 +14,7 @@ from bythebook.upstream.failures import Failure, judge_status
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from openai.types.chat import ChatCompletionChunk
+    from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 # OpenAI and Groq name it; vLLM, llama.cpp and OpenRouter say it.
 _TOO_LONG = re.compile(
@@ -62,10 +62,12 @@ def _identifier(exc: openai.APIError) -> str:
     return next((name for name in (exc.code, exc.type) if name and _IDENTIFIER.fullmatch(name)), "")
 
 
-async def finished(upstream: str, chunks: AsyncIterator[ChatCompletionChunk]) -> AsyncIterator[ChatCompletionChunk]:
-    """The chunks of a streamed answer, which is a failure unless one of them says that it is finished.
+async def finished_stream(
+    upstream: str, chunks: AsyncIterator[ChatCompletionChunk]
+) -> AsyncIterator[ChatCompletionChunk]:
+    """The chunks of a streamed answer, which has failed unless one of them says that it is finished.
 
-    The client takes a stream that was cut for one that has ended.
+    The client itself takes a stream that was cut for one that has ended.
     """
     said_so = False
     async for chunk in chunks:
@@ -73,3 +75,11 @@ async def finished(upstream: str, chunks: AsyncIterator[ChatCompletionChunk]) ->
         yield chunk
     if not said_so:
         raise ProviderError(f"{upstream} broke off in the middle of an answer")
+
+
+def finished_answer(upstream: str, answer: ChatCompletion) -> ChatCompletion:
+    """A whole answer, which has failed unless it has a choice that says it is finished."""
+    # A provider that fails after it has said 200 sends an error here, which the client parses as an empty answer.
+    if not answer.choices or not answer.choices[0].finish_reason:
+        raise ProviderError(f"{upstream} sent an answer that is not finished")
+    return answer
