@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import signal
 import sys
 
 import openai
@@ -50,7 +49,7 @@ async def test_the_server_runs_on_its_own_and_fails_the_same_way_each_time() -> 
         assert address
         async with AsyncOpenAI(base_url=address.group(), api_key="any", max_retries=0) as client:
             runs.append(await outcomes(client, 12))
-        server.send_signal(signal.SIGINT)
+        server.terminate()
         rest = await server.stderr.read()
         assert await server.wait() == 0
         assert f"500 {runs[-1].count('500')}".encode() in rest

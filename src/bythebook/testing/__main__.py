@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import signal
 import sys
 from contextlib import suppress
 from dataclasses import replace
@@ -45,10 +46,17 @@ async def serve(chosen: argparse.Namespace) -> None:
     async with server:
         sys.stderr.write(f"Listening on {server.base_url}, Ctrl-C to stop.\n")
         try:
-            await asyncio.Event().wait()
+            await _told_to_stop()
         finally:
             counts = ", ".join(f"{name} {count}" for name, count in server.counters.most_common())
             sys.stderr.write(f"\n{counts or 'Nobody came.'}\n")
+
+
+async def _told_to_stop() -> None:
+    stop = asyncio.Event()
+    with suppress(NotImplementedError):  # Windows has no such signal; Ctrl-C works there all the same.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    await stop.wait()
 
 
 if __name__ == "__main__":
