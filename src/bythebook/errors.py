@@ -8,16 +8,21 @@
     │   ├── QdrantConnectionError
     │   └── CohereAPIError
     ├── ProviderError           the model's provider failed
+    │   └── ProviderAuthError   the model's provider does not accept our key
     ├── RateLimited             somebody asked us to wait
     ├── Unavailable             a part is down or shutting down
     ├── DeadlineExceeded        the time allowed ran out
     └── ContextOverflow         the conversation no longer fits the model
+
+An error that knows them carries the `stage` of the request it happened in and, in `retry_after`, the seconds to wait
+before asking again.
 
 Adapters translate foreign errors into these at the seam; doors turn them into an exit code, a status or an event.
 """
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 
@@ -28,6 +33,16 @@ class BookError(Exception):
     status_code: ClassVar[int] = 500
     recoverable: ClassVar[bool] = False
     user_message: ClassVar[str] = "Something went wrong. Please try again."
+
+    def __init__(self, message: str = "", *, stage: str = "", retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.stage = stage
+        self.retry_after = retry_after
+
+    @property
+    def said_to_reader(self) -> str:
+        """`user_message` with the seconds to wait filled in, rounded up so that nobody comes back too early."""
+        return self.user_message.format(retry_after=max(1, math.ceil(self.retry_after or 0)))
 
 
 class ConfigurationError(BookError):
@@ -77,6 +92,14 @@ class ProviderError(BookError):
     status_code = 502
     recoverable = True
     user_message = "There was a problem connecting to the AI service. Please try again."
+
+
+class ProviderAuthError(ProviderError):
+    """The model's provider does not accept our key, or not for what we asked."""
+
+    code = "provider_auth"
+    recoverable = False
+    user_message = "Authentication failed. Please check your API keys."
 
 
 class RateLimited(BookError):

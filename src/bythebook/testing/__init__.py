@@ -1,0 +1,29 @@
+"""Testing: what we test with, for you to test with too.
+
+`ScriptedServer` is a real HTTP server on a real socket that speaks OpenAI's chat completions. It says what a script
+tells it to, in any provider's dialect, and fails in every way a provider fails, as often as you like and the same way
+each time. `python -m bythebook.testing` runs it on its own. The manual is `docs/testing.md`.
+"""
+
+from bythebook.testing.clock import SkippingLoop, skipping_time
+from bythebook.testing.faults import Faults
+from bythebook.testing.obedient import obedient
+from bythebook.testing.replies import EVERYDAY_FAULTS, Fault, Quirk, Reply, Request, Script, ToolCall, Usage
+from bythebook.testing.server import Exchange, ScriptedServer
+
+__all__ = [
+    "EVERYDAY_FAULTS",
+    "Exchange",
+    "Fault",
+    "Faults",
+    "Quirk",
+    "Reply",
+    "Request",
+    "Script",
+    "ScriptedServer",
+    "SkippingLoop",
+    "ToolCall",
+    "Usage",
+    "obedient",
+    "skipping_time",
+]

@@ -1,0 +1,261 @@
+"""Calls to a service outside this process, each bounded, retried and counted in one place."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+from enum import Enum, StrEnum
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
+
+from bythebook.errors import BookError, DeadlineExceeded, RateLimited
+from bythebook.upstream.breaker import Breaker
+from bythebook.upstream.failures import judge_ours
+from bythebook.upstream.policy import Policy
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+
+    from bythebook.upstream.deadline import Deadline
+    from bythebook.upstream.failures import Failure, Judge
+
+T = TypeVar("T")
+
+
+class CallState(StrEnum):
+    """Where an outside call stands. Every call begins pending and ends succeeded or failed_permanent."""
+
+    PENDING = "pending"
+    EXECUTING = "executing"
+    RETRYING = "retrying"
+    SUCCEEDED = "succeeded"
+    FAILED_PERMANENT = "failed_permanent"
+
+
+@dataclass(frozen=True, slots=True)
+class CallReport:
+    """One change of state, for the event stream and the logs."""
+
+    upstream: str
+    stage: str
+    state: CallState
+    attempt: int = 0
+    wait: float = 0.0
+    """The seconds until the next attempt, while retrying."""
+    error: BookError | None = None
+    """What failed. None at the end of a failed call: it was cancelled, or the error is not ours."""
+
+
+def unheard(_report: CallReport) -> None:
+    """For callers that do not follow their calls."""
+
+
+def nothing(_item: object) -> bool:
+    """For streams whose very first item is worth showing."""
+    return False
+
+
+class Upstream:
+    """One service outside this process."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        judge: Judge = judge_ours,
+        policy: Policy = Policy(),  # noqa: B008 - it is frozen
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self.name = name
+        self.breaker = Breaker(name, opens_after=policy.opens_after, rest=policy.rest)
+        self._judge = judge
+        self._policy = policy
+        self._chance = chance
+
+    async def call(
+        self,
+        work: Callable[[], Awaitable[T]],
+        *,
+        deadline: Deadline,
+        stage: str,
+        report: Callable[[CallReport], None] = unheard,
+    ) -> T:
+        """What `work` brings back, in as many attempts as the policy and the deadline allow."""
+        with self._followed(_Call(self.name, stage, deadline, report, self._policy.attempts)) as call:
+            return await self._attempts(call, work)
+
+    async def stream(
+        self,
+        start: Callable[[], AsyncIterator[T]],
+        *,
+        deadline: Deadline,
+        stage: str,
+        preamble: Callable[[T], bool] = nothing,
+        report: Callable[[CallReport], None] = unheard,
+    ) -> AsyncGenerator[T, None]:
+        """The items of the stream that `start` opens, tried again only while none has been handed out.
+
+        The first item is due at the deadline's first token, all of them before its end. Leading items that are
+        `preamble` are held back until one follows that is not, or the stream ends: what nobody has seen can still be
+        tried again. Close the generator (`contextlib.aclosing`) when you stop before its end.
+        """
+        with self._followed(_Call(self.name, f"{stage}: first token", deadline, report, self._policy.attempts)) as call:
+            source, items = await self._attempts(call, lambda: _opened(start(), preamble))
+            call.stage, call.deadline = f"{stage}: mid-stream", deadline.begun()
+            async with _closing(source):
+                for item in items:
+                    yield item
+                while not isinstance(following := await self._next(call, source), _End):
+                    yield following
+
+    @contextmanager
+    def _followed(self, call: _Call) -> Iterator[_Call]:
+        """Tell whoever listens how the call begins and ends, and errors in which stage they happened."""
+        call.tell(CallState.PENDING)
+        try:
+            with self._admitted(call):
+                yield call
+        except BaseException as exc:
+            error = exc if isinstance(exc, BookError) else None
+            if error:
+                error.stage = error.stage or call.stage
+            call.tell(CallState.FAILED_PERMANENT, error=error)
+            raise
+        call.tell(CallState.SUCCEEDED)
+
+    @contextmanager
+    def _admitted(self, call: _Call) -> Iterator[None]:
+        """Ask the breaker for leave, and let it know what became of the call."""
+        if call.deadline.left() <= 0:
+            raise call.out_of_time()
+        admission = self.breaker.admit()
+        if admission.probe:
+            call.attempts = 1
+        try:
+            yield
+        except BaseException:
+            if call.ill:
+                self.breaker.failed(admission)
+            else:
+                self.breaker.neither(admission)
+            raise
+        self.breaker.succeeded(admission)
+
+    async def _attempts(self, call: _Call, work: Callable[[], Awaitable[T]]) -> T:
+        while True:
+            call.attempt += 1
+            call.tell(CallState.EXECUTING)
+            left = call.deadline.left()
+            try:
+                return await call.bounded(work(), left if call.last else left * self._policy.share)
+            except Exception as exc:
+                await self._wait_or_raise(call, exc)
+
+    async def _wait_or_raise(self, call: _Call, cause: Exception) -> None:
+        """Rest before another attempt, or raise what the caller is to see."""
+        failure = self._verdict(cause)
+        if not failure.again or call.last:
+            self._give_up(call, failure, cause)
+        asked = failure.error.retry_after
+        wait = (asked or 0.0) + self._policy.wait(call.attempt, self._chance())
+        if wait < call.deadline.left():
+            call.tell(CallState.RETRYING, wait=wait, error=failure.error)
+            await asyncio.sleep(wait)
+        elif asked is None or isinstance(failure.error, RateLimited):
+            self._give_up(call, failure, cause)
+        else:
+            busy = RateLimited(f"{self.name} asks for {asked:.0f} s, more than the request has", retry_after=asked)
+            self._give_up(call, replace(failure, error=busy), cause)
+
+    async def _next(self, call: _Call, source: AsyncIterator[T]) -> T | _End:
+        try:
+            return await call.bounded(anext(source, _END), call.deadline.left())
+        except Exception as exc:
+            self._give_up(call, self._verdict(exc), exc)
+
+    def _verdict(self, error: Exception) -> Failure:
+        judge = judge_ours if isinstance(error, BookError) else self._judge
+        failure = judge(self.name, error)
+        if failure is None:
+            raise error
+        return failure
+
+    def _give_up(self, call: _Call, failure: Failure, cause: Exception) -> NoReturn:
+        call.ill = failure.counts
+        error = failure.error
+        if isinstance(error, RateLimited) and error.retry_after is None:
+            error.retry_after = self._policy.longest_wait
+        if error is cause:
+            raise error
+        raise error from cause
+
+
+@dataclass(slots=True)
+class _Call:
+    """One outside call, from its first attempt to its last."""
+
+    upstream: str
+    stage: str
+    deadline: Deadline
+    report: Callable[[CallReport], None]
+    attempts: int
+    attempt: int = 0
+    ill: bool = False
+    """Whether it failed in a way that the breaker counts."""
+
+    @property
+    def last(self) -> bool:
+        return self.attempt >= self.attempts
+
+    def tell(self, state: CallState, *, wait: float = 0.0, error: BookError | None = None) -> None:
+        self.report(CallReport(self.upstream, self.stage, state, attempt=self.attempt, wait=wait, error=error))
+
+    async def bounded(self, work: Awaitable[T], seconds: float) -> T:
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                return await work
+        except TimeoutError as exc:
+            if not limit.expired():
+                raise
+            raise self.out_of_time() from exc
+
+    def out_of_time(self) -> DeadlineExceeded:
+        return DeadlineExceeded(f"{self.upstream} did not answer in time ({self.stage})", stage=self.stage)
+
+
+class _End(Enum):
+    """The end of a stream, as no item can be."""
+
+    OF_STREAM = "end"
+
+
+_END: Final = _End.OF_STREAM
+
+
+async def _opened(source: AsyncIterator[T], preamble: Callable[[T], bool]) -> tuple[AsyncIterator[T], list[T]]:
+    """A stream and what it begins with: its preamble and the first item that is none, if there is one."""
+    items: list[T] = []
+    try:
+        while not isinstance(item := await anext(source, _END), _End):
+            items.append(item)
+            if not preamble(item):
+                break
+    except BaseException:
+        await _close(source)
+        raise
+    return source, items
+
+
+@asynccontextmanager
+async def _closing(source: AsyncIterator[T]) -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
+        await _close(source)
+
+
+async def _close(source: AsyncIterator[T]) -> None:
+    close = getattr(source, "aclose", None)
+    if close:
+        await close()

@@ -1,0 +1,36 @@
+"""How long a request may take."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+
+
+def now() -> float:
+    """The event loop's clock, which also drives every wait: a test that owns the loop owns the time."""
+    return asyncio.get_running_loop().time()
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """The moments by which a request must have begun to answer and must be done, on the event loop's clock.
+
+    They are absolute, so the same deadline is handed down through every stage and none can add time of its own.
+    """
+
+    first_token: float
+    end: float
+
+    @classmethod
+    def after(cls, whole: float = 30.0, *, first_token: float = 5.0) -> Deadline:
+        """The deadline of a request that arrives now: seconds to its end, and to its first token."""
+        arrived = now()
+        return cls(first_token=arrived + min(first_token, whole), end=arrived + whole)
+
+    def begun(self) -> Deadline:
+        """The same deadline once the reader has seen the first token: only the end is still to be kept."""
+        return replace(self, first_token=self.end)
+
+    def left(self) -> float:
+        """The seconds until the next promise is due: the first token, or the end once that is out. Never negative."""
+        return max(0.0, min(self.first_token, self.end) - now())

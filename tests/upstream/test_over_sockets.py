@@ -1,0 +1,310 @@
+"""HARDENING R4, R5, R6 and, in small, R1: the real client, a real server, every fault."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from contextlib import aclosing, asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import openai
+import pytest
+from openai import AsyncOpenAI
+
+from bythebook.errors import BookError, CohereAPIError, RateLimited, Unavailable
+from bythebook.testing import EVERYDAY_FAULTS, Fault, Faults, Reply, Request, ScriptedServer
+from bythebook.upstream import BreakerState, Deadline, Policy, Upstream
+from bythebook.upstream.http import judge_http
+from bythebook.upstream.openai import finished_answer, finished_stream, judge_openai
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from openai.types.chat import ChatCompletionChunk
+
+KEY = "sk-canary-7f3a9b"
+SAID = "The robot walks on two legs."
+GRACE = 0.5
+QUICK = Policy(first_wait=0.01)
+# Made once, because it is most of what a client costs.
+TLS = ssl.create_default_context()
+
+
+def deadline_for(fault: Fault) -> Deadline:
+    """Short for what only the deadline ends, long for what ends by itself."""
+    seconds = 0.5 if fault in (Fault.HANG, Fault.DRIP) else 5.0
+    return Deadline.after(seconds, first_token=seconds * 0.8)
+
+
+class Model:
+    """The smallest adapter there can be: the official client behind an upstream."""
+
+    def __init__(self, client: AsyncOpenAI, policy: Policy) -> None:
+        self._client = client
+        self.upstream = Upstream("model", judge=judge_openai, policy=policy)
+        self.seen = ""
+
+    async def ask(self, deadline: Deadline, question: str = "How?") -> str:
+        async def work() -> str:
+            create = self._client.chat.completions.create
+            answer = await create(model="m", messages=[{"role": "user", "content": question}])
+            return finished_answer("model", answer).choices[0].message.content or ""
+
+        return await self.upstream.call(work, deadline=deadline, stage="generate")
+
+    async def stream(self, deadline: Deadline, question: str = "How?", *, patient: bool = False) -> str:
+        async def start() -> AsyncIterator[ChatCompletionChunk]:
+            create = self._client.chat.completions.create
+            chunks = await create(model="m", messages=[{"role": "user", "content": question}], stream=True)
+            async with chunks:
+                async for chunk in finished_stream("model", chunks):
+                    yield chunk
+
+        def preamble(chunk: ChatCompletionChunk) -> bool:
+            return patient or not _text(chunk)
+
+        self.seen = seen = ""
+        stream = self.upstream.stream(start, deadline=deadline, stage="generate", preamble=preamble)
+        async with aclosing(stream) as chunks:
+            async for chunk in chunks:
+                self.seen = seen = seen + _text(chunk)
+        return seen
+
+
+def _text(chunk: ChatCompletionChunk) -> str:
+    return "".join(choice.delta.content or "" for choice in chunk.choices)
+
+
+@asynccontextmanager
+async def model_of(server: ScriptedServer, *, policy: Policy = QUICK) -> AsyncIterator[Model]:
+    async with server, client_at(server.base_url) as client:
+        yield Model(client, policy)
+
+
+def client_at(address: str) -> AsyncOpenAI:
+    return AsyncOpenAI(
+        base_url=address, api_key=KEY, max_retries=0, http_client=openai.DefaultAsyncHttpxClient(verify=TLS)
+    )
+
+
+# What each fault is for the caller when it never goes away.
+LASTING = {
+    Fault.RATE_LIMIT: "rate_limit",
+    Fault.HANG: "timeout",
+    Fault.DRIP: "timeout",
+}
+
+
+@pytest.mark.parametrize("way", ["stream", "ask"])
+@pytest.mark.parametrize("fault", list(Fault))
+async def test_r4_a_fault_that_stays_ends_in_time_after_at_most_three_attempts(fault: Fault, way: str) -> None:
+    server = ScriptedServer(Reply(SAID, fault=fault, drip=0.02))
+    async with model_of(server) as model:
+        begun = time.perf_counter()
+        with pytest.raises(BookError) as raised:
+            await getattr(model, way)(deadline_for(fault))
+        took = time.perf_counter() - begun
+    assert raised.value.code == LASTING.get(fault, "api_error")
+    assert raised.value.stage.startswith("generate")
+    assert KEY not in str(raised.value)
+    assert took < 0.5 + GRACE
+    assert server.counters["requests"] <= 3
+    if fault not in (Fault.HANG, Fault.DRIP):
+        assert server.counters["requests"] == 3
+
+
+@pytest.mark.parametrize("way", ["stream", "ask"])
+@pytest.mark.parametrize("fault", [fault for fault in Fault if fault is not Fault.DRIP])
+async def test_r4_a_fault_that_passes_is_not_noticed(fault: Fault, way: str) -> None:
+    server = ScriptedServer([Reply(SAID, fault=fault), Reply(SAID)])
+    async with model_of(server, policy=Policy(first_wait=0.01, share=0.1)) as model:
+        assert await getattr(model, way)(Deadline.after(5.0)) == SAID
+    assert server.counters["requests"] == 2
+
+
+MID_STREAM = [fault for fault in Fault if fault not in (Fault.RATE_LIMIT, Fault.SERVER_ERROR, Fault.NO_CHOICES)]
+
+
+@pytest.mark.parametrize("fault", MID_STREAM)
+async def test_r1_a_stream_that_breaks_once_seen_is_an_error_never_an_answer(fault: Fault) -> None:
+    server = ScriptedServer([Reply(SAID, fault=fault, fault_after=3, drip=0.02), Reply(SAID)])
+    async with model_of(server) as model:
+        begun = time.perf_counter()
+        with pytest.raises(BookError) as raised:
+            await model.stream(deadline_for(fault))
+        took = time.perf_counter() - begun
+    assert raised.value.stage == "generate: mid-stream"
+    assert model.seen.startswith("The robot walks")
+    assert server.counters["requests"] == 1
+    assert took < 0.5 + GRACE
+
+
+async def test_r4_a_retry_after_that_fits_is_waited_for_and_one_that_does_not_is_an_immediate_rate_limit() -> None:
+    fits = Reply(fault=Fault.RATE_LIMIT, retry_after="0.2")
+    too_long = Reply(fault=Fault.RATE_LIMIT, retry_after="60")
+    server = ScriptedServer([fits, Reply(SAID), too_long])
+    async with model_of(server) as model:
+        begun = time.perf_counter()
+        assert await model.ask(Deadline.after(5.0)) == SAID
+        waited = time.perf_counter() - begun
+        with pytest.raises(RateLimited) as raised:
+            await model.ask(Deadline.after(5.0))
+        refused = time.perf_counter() - begun - waited
+    assert waited >= 0.2
+    assert refused < 0.2
+    assert raised.value.retry_after == 60.0
+    assert server.counters["requests"] == 3
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        pytest.param(Reply(status=400), "api_error", id="400"),
+        pytest.param(Reply(status=403), "provider_auth", id="403"),
+        pytest.param(Reply(status=404), "api_error", id="404"),
+        pytest.param(Reply(status=409), "api_error", id="409"),
+        pytest.param(Reply(status=422), "api_error", id="422"),
+        pytest.param(
+            Reply(status=400, error_code="context_length_exceeded"), "context_overflow", id="too long: by name"
+        ),
+        pytest.param(
+            Reply(status=400, error_message="This model's maximum context length is 8192 tokens."),
+            "context_overflow",
+            id="too long: in words",
+        ),
+        pytest.param(Reply(status=429, error_code="insufficient_quota"), "api_error", id="no credit is no rate limit"),
+    ],
+)
+async def test_spec_5_a_refusal_is_not_tried_again_and_does_not_count(reply: Reply, code: str) -> None:
+    server = ScriptedServer(reply)
+    async with model_of(server) as model:
+        for _ in range(6):
+            with pytest.raises(BookError) as raised:
+                await model.ask(Deadline.after(5.0))
+            assert raised.value.code == code
+        assert model.upstream.breaker.state == BreakerState.CLOSED
+    assert server.counters["requests"] == 6
+
+
+async def test_spec_5_a_key_that_is_refused_is_never_repeated() -> None:
+    """The server quotes the key in its refusal, as providers do."""
+    async with model_of(ScriptedServer(Reply(), key="another")) as model:
+        with pytest.raises(BookError) as raised:
+            await model.ask(Deadline.after(5.0))
+    assert KEY in str(raised.value.__cause__)
+    assert KEY not in f"{raised.value} {raised.value.said_to_reader}"
+    assert (raised.value.code, raised.value.status_code, raised.value.recoverable) == ("provider_auth", 502, False)
+
+
+async def test_r5_an_open_breaker_refuses_within_ten_milliseconds() -> None:
+    server = ScriptedServer(Reply(fault=Fault.SERVER_ERROR))
+    async with model_of(server) as model:
+        for _ in range(5):
+            with pytest.raises(BookError):
+                await model.ask(Deadline.after(5.0))
+        begun = time.perf_counter()
+        with pytest.raises(Unavailable) as raised:
+            await model.ask(Deadline.after(5.0))
+        took = time.perf_counter() - begun
+    assert took < 0.010
+    assert raised.value.retry_after == pytest.approx(10.0, abs=0.5)
+    assert server.counters["requests"] == 15
+
+
+async def test_a_server_that_is_not_there() -> None:
+    async with ScriptedServer(Reply()) as server:
+        address = server.base_url
+    async with client_at(address) as client:
+        with pytest.raises(BookError, match="connection to model broke") as raised:
+            await Model(client, QUICK).ask(Deadline.after(5.0))
+    assert raised.value.code == "api_error"
+
+
+@pytest.mark.parametrize(
+    "reply", [Reply(fault=Fault.HANG), Reply(SAID, fault=Fault.HANG, fault_after=2)], ids=["first token", "mid-stream"]
+)
+async def test_r3_the_call_outside_ends_within_a_second_of_the_reader_leaving(reply: Reply) -> None:
+    loop = asyncio.get_running_loop()
+    server = ScriptedServer(reply)
+    async with model_of(server) as model:
+        reading = asyncio.ensure_future(model.stream(Deadline.after(30.0)))
+        await server.arrived(1)
+        left = loop.time()
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        await server.exchanges[0].ended.wait()
+    assert server.exchanges[0].left_at is not None
+    assert server.exchanges[0].left_at - left < 1.0
+
+
+PROMPT = tuple(fault for fault in EVERYDAY_FAULTS if fault not in (Fault.HANG, Fault.DRIP))
+
+
+async def test_r1_fifty_readers_with_a_fifth_of_all_calls_failing() -> None:
+    """Nothing is shown before it is complete here, so that every fault can be tried again.
+
+    Only faults that end by themselves: what ends at the deadline makes a test of the machine's speed.
+    """
+
+    def echo(request: Request) -> Reply:
+        return Reply(f"You asked: {request.messages[-1]['content']}")
+
+    server = ScriptedServer(echo, faults=Faults(0.2, seed=7, kinds=PROMPT))
+    ends: list[str] = []
+
+    async def reader(model: Model, name: int) -> None:
+        for turn in range(3):
+            question = f"reader {name}, turn {turn}"
+            try:
+                answer = await model.stream(Deadline.after(60.0, first_token=60.0), question, patient=True)
+            except BookError as error:
+                ends.append(error.code)
+            else:
+                assert answer == f"You asked: {question}"
+                ends.append("answer")
+
+    async with model_of(server) as model, asyncio.TaskGroup() as group:
+        for name in range(50):
+            group.create_task(reader(model, name))
+    assert len(ends) == 150
+    assert ends.count("answer") >= 146
+    assert sum(count for outcome, count in server.counters.items() if outcome not in ("requests", "ok")) >= 20
+
+
+HTTP = {
+    Fault.RATE_LIMIT: "rate_limit",
+    Fault.SERVER_ERROR: "retrieval_error",
+    Fault.HANG: "timeout",
+    Fault.RESET: "retrieval_error",
+    Fault.HALF_CLOSE: "retrieval_error",
+    Fault.DRIP: "timeout",
+}
+
+
+@pytest.mark.parametrize("fault", list(HTTP))
+async def test_r4_the_same_faults_through_httpx(fault: Fault) -> None:
+    server = ScriptedServer(Reply(SAID, fault=fault, drip=0.02))
+    upstream = Upstream("cohere", judge=partial(judge_http, error=CohereAPIError), policy=QUICK)
+    body = {"messages": [{"role": "user", "content": "How?"}]}
+
+    async with server, httpx.AsyncClient(verify=TLS) as client:
+
+        async def work() -> Any:
+            response = await client.post(f"{server.base_url}/chat/completions", json=body)
+            return response.raise_for_status().json()
+
+        with pytest.raises(BookError) as raised:
+            await upstream.call(work, deadline=deadline_for(fault), stage="embed")
+    assert (raised.value.code, raised.value.stage) == (HTTP[fault], "embed")
+    assert server.counters["requests"] <= 3
+
+
+async def test_a_mistaken_address_is_our_mistake_not_a_failure_of_the_service() -> None:
+    upstream = Upstream("cohere", judge=judge_http)
+    async with httpx.AsyncClient(verify=TLS) as client:
+        with pytest.raises(httpx.UnsupportedProtocol):
+            await upstream.call(lambda: client.get("ftp://nowhere"), deadline=Deadline.after(5.0), stage="embed")
