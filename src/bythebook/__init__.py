@@ -1,1 +1,46 @@
 """By the Book: answers from a book's pages, each sentence proven with a quote."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bythebook.answers import AgentRequest, AgentResponse, Outcome, ResponseMetadata
+    from bythebook.assemble import Book
+    from bythebook.errors import BookError
+    from bythebook.ingest import Report
+    from bythebook.passages import Citation, Filters, RetrievalContext, RetrievalResult
+    from bythebook.settings import Settings
+
+__all__ = [
+    "AgentRequest",
+    "AgentResponse",
+    "Book",
+    "BookError",
+    "Citation",
+    "Filters",
+    "Outcome",
+    "Report",
+    "ResponseMetadata",
+    "RetrievalContext",
+    "RetrievalResult",
+    "Settings",
+]
+
+# Each name is imported when it is first asked for, so that importing the package costs nothing.
+_HOMES = {
+    "bythebook.answers": ("AgentRequest", "AgentResponse", "Outcome", "ResponseMetadata"),
+    "bythebook.assemble": ("Book",),
+    "bythebook.errors": ("BookError",),
+    "bythebook.ingest": ("Report",),
+    "bythebook.passages": ("Citation", "Filters", "RetrievalContext", "RetrievalResult"),
+    "bythebook.settings": ("Settings",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(home), name)
+    raise AttributeError(f"module 'bythebook' has no attribute {name!r}")
