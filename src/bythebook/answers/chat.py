@@ -1,0 +1,285 @@
+"""The model over the wire: chat completions, streamed, parsed without ceremony, called through upstream.
+
+It is a `Model` of the Agents SDK, and half as costly as the SDK's own: a chunk is a dictionary here from the socket to
+the reader, never an object that is validated for every token.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import openai
+from agents import Model, ModelResponse, Usage
+from agents.models.chatcmpl_converter import Converter
+from openai.types.responses import (
+    Response,
+    ResponseCompletedEvent,
+    ResponseFunctionToolCall,
+    ResponseOutputMessage,
+    ResponseOutputText,
+    ResponseTextDeltaEvent,
+    ResponseUsage,
+)
+from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails
+
+from bythebook.answers.tool import FORMER_NAME, NAME
+from bythebook.errors import ProviderError
+from bythebook.upstream import Upstream
+from bythebook.upstream.openai import judge_openai
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable
+
+    from agents import AgentOutputSchemaBase, Handoff, ModelSettings, Tool
+    from agents.items import TResponseInputItem, TResponseStreamEvent
+    from agents.models.interface import ModelTracing
+    from openai.types.responses.response_prompt_param import ResponsePromptParam
+
+    from bythebook.answers.providers import Provider
+    from bythebook.upstream import CallReport, Deadline
+
+_DONE = "[DONE]"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallMade:
+    """A tool call as the model made it, its arguments not looked at yet."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(slots=True)
+class Reply:
+    """What has come of one answer so far."""
+
+    text: str = ""
+    calls: dict[int, dict[str, str]] = field(default_factory=dict)
+    finish_reason: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def take(self, chunk: dict[str, Any]) -> str:
+        """Add a chunk. Returns the text it brought."""
+        usage = chunk.get("usage") or {}
+        self.prompt_tokens = usage.get("prompt_tokens") or self.prompt_tokens
+        self.completion_tokens = usage.get("completion_tokens") or self.completion_tokens
+        choice = (chunk.get("choices") or [{}])[0]
+        delta = choice.get("delta") or choice.get("message") or {}
+        for position, call in enumerate(delta.get("tool_calls") or ()):
+            self._take_call(call, position)
+        self.finish_reason = choice.get("finish_reason") or self.finish_reason
+        text: str = delta.get("content") or ""
+        self.text += text
+        return text
+
+    def _take_call(self, call: dict[str, Any], position: int) -> None:
+        known = self.calls.setdefault(call.get("index", position), {"id": "", "name": "", "arguments": ""})
+        function = call.get("function") or {}
+        known["id"] = known["id"] or call.get("id") or ""
+        known["name"] += function.get("name") or ""
+        known["arguments"] += function.get("arguments") or ""
+
+    @property
+    def tool_calls(self) -> list[ToolCallMade]:
+        """The calls, each with an id, under the name the tool has here."""
+        return [
+            ToolCallMade(
+                call["id"] or f"call_{uuid.uuid4().hex}",
+                NAME if call["name"] == FORMER_NAME else call["name"],
+                call["arguments"] or "{}",
+            )
+            for _, call in sorted(self.calls.items())
+        ]
+
+
+class Endpoint:
+    """A provider's chat completions, for any number of requests. Learns what the provider does not understand."""
+
+    def __init__(self, provider: Provider, *, temperature: float, max_tokens: int) -> None:
+        self.provider = provider
+        # Every retry is upstream's; the client's own would sleep behind the deadline's back.
+        self._client = openai.AsyncOpenAI(base_url=provider.base_url, api_key=provider.api_key, max_retries=0)
+        self._upstream = Upstream(provider.name, judge=judge_openai)
+        self._always = {"model": provider.model, "temperature": temperature, "max_tokens": max_tokens}
+        self._reports_usage = True
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def chunks(
+        self, messages: list[dict[str, Any]], *, deadline: Deadline, report: Callable[[CallReport], None], **more: Any
+    ) -> AsyncGenerator[dict[str, Any]]:
+        """The chunks of one answer. Raises our errors only; an answer without a finish reason is one of them."""
+        body = self._always | {"messages": messages} | more
+        stream = self._upstream.stream(
+            lambda: self._open(body), deadline=deadline, stage="generating", preamble=_is_silent, report=report
+        )
+        async with aclosing(stream) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+    async def _open(self, body: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+        if self._reports_usage:
+            try:
+                async for chunk in self._read(body | {"stream_options": {"include_usage": True}}):
+                    yield chunk
+            except openai.BadRequestError as exc:
+                if "stream_options" not in str(exc):
+                    raise
+                self._reports_usage = False
+            else:
+                return
+        async for chunk in self._read(body):
+            yield chunk
+
+    async def _read(self, body: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+        finished = False
+        create = self._client.chat.completions.with_streaming_response.create
+        async with create(**body, stream=True) as response:
+            async for line in response.iter_lines():
+                if not line.startswith("data:"):
+                    continue
+                data = line[5:].strip()
+                if data == _DONE:
+                    break
+                chunk = json.loads(data)
+                _refuse_error(self.provider.name, chunk)
+                finished = finished or any(choice.get("finish_reason") for choice in chunk.get("choices") or ())
+                yield chunk
+        if not finished:
+            raise ProviderError(f"{self.provider.name} stopped in the middle of its answer")
+
+
+def _refuse_error(name: str, chunk: dict[str, Any]) -> None:
+    if chunk.get("error"):
+        raise ProviderError(f"{name} failed in the middle of its answer")
+
+
+def _is_silent(chunk: dict[str, Any]) -> bool:
+    """Whether nobody would notice if the answer began again after this chunk."""
+    delta = ((chunk.get("choices") or [{}])[0]).get("delta") or {}
+    return not delta.get("content")
+
+
+class TurnModel(Model):
+    """The model for one turn of a conversation, within its deadline, as the Agents SDK calls it."""
+
+    def __init__(self, endpoint: Endpoint, *, deadline: Deadline, report: Callable[[CallReport], None]) -> None:
+        self._endpoint = endpoint
+        self._deadline = deadline
+        self._report = report
+        self.prompt_tokens = 0
+        self.completion_tokens = 0
+
+    async def say(self, messages: list[dict[str, Any]], **more: Any) -> AsyncGenerator[str | Reply]:
+        """The text of one answer as it comes, and at the end everything that was said."""
+        said = Reply()
+        stream = self._endpoint.chunks(messages, deadline=self._deadline, report=self._report, **more)
+        async with aclosing(stream) as chunks:
+            async for chunk in chunks:
+                if text := said.take(chunk):
+                    yield text
+        self.prompt_tokens += said.prompt_tokens
+        self.completion_tokens += said.completion_tokens
+        yield said
+
+    # The SDK's signature: what a chat completion has no use for is not used.
+    # ruff: noqa: ARG002, PLR0913, PLR0917
+    async def stream_response(
+        self,
+        system_instructions: str | None,
+        input: str | list[TResponseInputItem],  # noqa: A002
+        model_settings: ModelSettings,
+        tools: list[Tool],
+        output_schema: AgentOutputSchemaBase | None,
+        handoffs: list[Handoff[Any, Any]],
+        tracing: ModelTracing,
+        *,
+        previous_response_id: str | None = None,
+        conversation_id: str | None = None,
+        prompt: ResponsePromptParam | None = None,
+    ) -> AsyncIterator[TResponseStreamEvent]:
+        messages = _messages(system_instructions, input)
+        more = {"tools": [Converter.tool_to_openai(tool) for tool in tools]} if tools else {}
+        item = f"msg_{uuid.uuid4().hex}"
+        number = 0
+        async with aclosing(self.say(messages, **more)) as heard:
+            async for text in heard:
+                if isinstance(text, Reply):
+                    yield _completed(text, item=item, model=self._endpoint.provider.model, number=number)
+                else:
+                    yield _delta(text, item=item, number=number)
+                number += 1
+
+    async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
+        async for event in self.stream_response(*args, **kwargs):
+            if isinstance(event, ResponseCompletedEvent):
+                response = event.response
+                usage = response.usage
+                counted = Usage(
+                    requests=1,
+                    input_tokens=usage.input_tokens if usage else 0,
+                    output_tokens=usage.output_tokens if usage else 0,
+                    total_tokens=usage.total_tokens if usage else 0,
+                )
+                return ModelResponse(output=response.output, usage=counted, response_id=None)
+        raise ProviderError(f"{self._endpoint.provider.name} gave no answer")
+
+
+def _messages(system: str | None, given: str | list[TResponseInputItem]) -> list[dict[str, Any]]:
+    messages: list[Any] = list(Converter.items_to_messages(given))
+    return [{"role": "system", "content": system}, *messages] if system else messages
+
+
+def _delta(text: str, *, item: str, number: int) -> ResponseTextDeltaEvent:
+    return ResponseTextDeltaEvent.model_construct(
+        content_index=0,
+        delta=text,
+        item_id=item,
+        logprobs=[],
+        output_index=0,
+        sequence_number=number,
+        type="response.output_text.delta",
+    )
+
+
+def _completed(said: Reply, *, item: str, model: str, number: int) -> ResponseCompletedEvent:
+    output: list[Any] = []
+    if said.text:
+        text = ResponseOutputText(annotations=[], text=said.text, type="output_text", logprobs=[])
+        output.append(
+            ResponseOutputMessage(id=item, content=[text], role="assistant", status="completed", type="message")
+        )
+    output.extend(
+        ResponseFunctionToolCall(call_id=call.id, name=call.name, arguments=call.arguments, type="function_call")
+        for call in said.tool_calls
+    )
+    response = Response.model_construct(
+        id=f"resp_{uuid.uuid4().hex}",
+        created_at=time.time(),
+        model=model,
+        object="response",
+        output=output,
+        tool_choice="auto",
+        tools=[],
+        parallel_tool_calls=False,
+        usage=_usage(said),
+    )
+    return ResponseCompletedEvent.model_construct(response=response, sequence_number=number, type="response.completed")
+
+
+def _usage(said: Reply) -> ResponseUsage:
+    return ResponseUsage.model_construct(
+        input_tokens=said.prompt_tokens,
+        output_tokens=said.completion_tokens,
+        total_tokens=said.prompt_tokens + said.completion_tokens,
+        input_tokens_details=InputTokensDetails.model_construct(cached_tokens=0, cache_write_tokens=0),
+        output_tokens_details=OutputTokensDetails(reasoning_tokens=0),
+    )

@@ -1,0 +1,173 @@
+"""Speaking: how an answer is got from a model, with the passages in hand or by letting it search for them."""
+
+from __future__ import annotations
+
+import time
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bythebook.answers import prompts
+from bythebook.answers.budget import fit, passage_tokens
+from bythebook.answers.chat import Reply
+from bythebook.answers.tool import DESCRIPTION, NAME, SCHEMA, RetrievalToolResponse, SearchArguments, shown
+from bythebook.errors import BookError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+
+    from bythebook.answers.budget import Budget, Exchange, Fitted
+    from bythebook.answers.chat import TurnModel
+    from bythebook.passages import RetrievalResult
+
+    Search = Callable[[SearchArguments], Awaitable[Sequence[RetrievalResult]]]
+
+MOST_SEARCHES = 5
+
+
+class Shown:
+    """The passages of a turn, numbered once: a passage that is found again keeps its number."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self.results: list[RetrievalResult] = []
+
+    def number(self, results: Sequence[RetrievalResult]) -> list[tuple[int, RetrievalResult]]:
+        numbered: list[tuple[int, RetrievalResult]] = []
+        for result in results:
+            if result.chunk_id not in self._numbers:
+                self._numbers[result.chunk_id] = len(self.results) + 1
+                self.results.append(result)
+            numbered.append((self._numbers[result.chunk_id], result))
+        return numbered
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the model is to answer, and within which bounds."""
+
+    text: str
+    system: str
+    history: tuple[Exchange, ...]
+    budget: Budget
+
+
+@dataclass(slots=True)
+class Spoken:
+    """How the answer came about."""
+
+    text: str = ""
+    searches: int = 0
+    finish_reason: str = ""
+    passages_left_out: int = 0
+    exchanges_left_out: int = 0
+
+    def note(self, fitted: Fitted) -> None:
+        self.passages_left_out = fitted.passages_left_out
+        self.exchanges_left_out = fitted.exchanges_left_out
+
+
+async def with_passages(
+    model: TurnModel, question: Question, passages: Sequence[tuple[int, RetrievalResult]], spoken: Spoken
+) -> AsyncGenerator[str]:
+    """The answer of a model that is handed the passages, as it comes."""
+    fitted = fit(
+        question.budget, system=question.system, question=question.text, passages=passages, history=question.history
+    )
+    spoken.note(fitted)
+    messages = prompts.with_passages(question.system, fitted.passages, fitted.history, question.text)
+    async with aclosing(model.say(messages)) as heard:
+        async for text in heard:
+            if isinstance(text, Reply):
+                spoken.text, spoken.finish_reason = text.text, text.finish_reason
+            else:
+                yield text
+
+
+async def with_search(
+    model: TurnModel, question: Question, search: Search, numbered: Shown, spoken: Spoken
+) -> AsyncGenerator[str]:
+    """The answer of a model that searches the book itself, as it comes. What it says before it searched is not shown."""
+    from agents import Agent, MaxTurnsExceeded, RunConfig, Runner
+    from openai.types.responses import ResponseTextDeltaEvent
+
+    system = question.system + prompts.SEARCH
+    fitted = fit(question.budget, system=system, question=question.text, passages=(), history=question.history)
+    spoken.note(fitted)
+    desk = _Desk(search, numbered, spoken, room=question.budget.context)
+    agent: Agent[None] = Agent(name="book", instructions=system, tools=[desk.tool()], model=model)
+    run = Runner.run_streamed(
+        agent,
+        prompts.with_tool(fitted.history, question.text),
+        max_turns=MOST_SEARCHES + 2,
+        run_config=RunConfig(tracing_disabled=True),
+    )
+    try:
+        async for event in run.stream_events():
+            data = event.data if event.type == "raw_response_event" else None
+            if isinstance(data, ResponseTextDeltaEvent) and spoken.searches:
+                yield data.delta
+    except MaxTurnsExceeded:
+        return
+    except Exception as exc:
+        raise _ours(exc) from exc
+    finally:
+        run.cancel()
+    spoken.text = str(run.final_output or "")
+
+
+def _ours(exc: BaseException) -> BaseException:
+    """The error of ours that the SDK has wrapped, or its own."""
+    inner: BaseException | None = exc
+    while inner is not None:
+        if isinstance(inner, BookError):
+            return inner
+        inner = inner.__cause__ or inner.__context__
+    return exc
+
+
+@dataclass(slots=True)
+class _Desk:
+    """Answers the model's searches, as many and as long as the budget allows."""
+
+    search: Search
+    numbered: Shown
+    spoken: Spoken
+    room: int
+
+    def tool(self) -> Any:
+        from agents import FunctionTool
+
+        return FunctionTool(
+            name=NAME,
+            description=DESCRIPTION,
+            params_json_schema=SCHEMA,
+            on_invoke_tool=self._invoke,
+            strict_json_schema=False,
+        )
+
+    async def _invoke(self, _context: Any, arguments: str) -> str:
+        started = time.perf_counter()
+        try:
+            wanted = SearchArguments.parse(arguments)
+        except InputError as error:
+            # The model is told what is wrong, so that it can correct itself; an outage is never told to it.
+            return RetrievalToolResponse(error=error.code, message=str(error)).to_json()
+        if self.spoken.searches >= MOST_SEARCHES:
+            enough = "No more searches. Answer from what you have."
+            return RetrievalToolResponse(query=wanted.query, message=enough).to_json()
+        self.spoken.searches += 1
+        passages = self._that_fit(self.numbered.number(await self.search(wanted)))
+        elapsed = time.perf_counter() - started
+        return RetrievalToolResponse(shown(passages), query=wanted.query, execution_time=elapsed).to_json()
+
+    def _that_fit(self, passages: Sequence[tuple[int, RetrievalResult]]) -> list[tuple[int, RetrievalResult]]:
+        kept: list[tuple[int, RetrievalResult]] = []
+        for number, result in passages:
+            tokens = passage_tokens(number, result)
+            if tokens <= self.room:
+                self.room -= tokens
+                kept.append((number, result))
+            else:
+                self.spoken.passages_left_out += 1
+        return kept
