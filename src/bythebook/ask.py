@@ -1,120 +1,268 @@
-"""Ask: from a question to an answer that is proven, refused, or asked back."""
+"""Ask: from a question to events to an answer that is proven, refused or asked back, and remembered."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from bythebook.answers import AgentResponse, Outcome, ResponseMetadata
+from bythebook.answers import LONGEST_QUERY, AgentResponse, Outcome, ResponseMetadata
+from bythebook.answers.budget import count
+from bythebook.answers.events import Answered, Entered, Said, Searched, State
 from bythebook.answers.extractive import MODEL, cite, extract
+from bythebook.answers.proof import prove
 from bythebook.answers.refusal import CLARIFY, nearest_sections, refusal
+from bythebook.answers.spoken import Began, Spoken
+from bythebook.answers.streaming import Curtain
+from bythebook.conversations.followups import standalone
+from bythebook.memory import remembering
 from bythebook.passages.evidence import weigh
+from bythebook.selection import selected
+from bythebook.upstream import Deadline
+from bythebook.upstream.calls import unheard
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+    from contextlib import AbstractAsyncContextManager
+
     from bythebook.answers import AgentRequest
+    from bythebook.answers.agent import Speaker
+    from bythebook.answers.config import AgentConfig
+    from bythebook.answers.events import Event
+    from bythebook.answers.proof import Proof
+    from bythebook.answers.tool import SearchArguments
+    from bythebook.conversations import Conversations
+    from bythebook.memory import Memory
+    from bythebook.passages import Citation, Filters, RetrievalResult
     from bythebook.passages.evidence import Evidence
     from bythebook.passages.retriever import Retrieved, Retriever
     from bythebook.passages.shelf import Edition, Shelf
     from bythebook.vectors import Embedder
 
-    Threshold = float | Literal["auto"]
 
+@dataclass(slots=True)
+class _Course:
+    """One request on its way: where it looks, how long it may take, what it has found and what that has cost."""
 
-class _Stopwatch:
-    def __init__(self) -> None:
-        self._started = self._last = time.perf_counter()
+    request: AgentRequest
+    edition: Edition
+    memory: Memory
+    deadline: Deadline
+    started: float = field(default_factory=time.perf_counter)
+    query: str = ""
+    retrieved: Retrieved | None = None
+    evidence: Evidence | None = None
+    found: tuple[RetrievalResult, ...] = ()
+    spoken: Spoken | None = None
+    proof: Proof | None = None
+    proof_ms: float = 0.0
+    generation_ms: float = 0.0
+    first_token_ms: float = 0.0
 
-    def lap(self) -> float:
-        """Milliseconds since the last lap."""
-        before, self._last = self._last, time.perf_counter()
-        return (self._last - before) * 1000
+    def since_start(self) -> float:
+        return (time.perf_counter() - self.started) * 1000
 
-    def total(self) -> float:
-        return (time.perf_counter() - self._started) * 1000
+    def query_for_model(self) -> str:
+        """The question as the reader put it; the marked text stands among the passages."""
+        return self.request.query
+
+    def conclude(
+        self,
+        outcome: Outcome,
+        answer: str,
+        *,
+        model: str = MODEL,
+        citations: tuple[Citation, ...] = (),
+        suggestions: tuple[str, ...] = (),
+    ) -> None:
+        """Settle the response."""
+        self.memory.found = self.found
+        self.memory.placed(
+            AgentResponse(
+                answer=answer,
+                outcome=outcome,
+                citations=citations,
+                sources=self.found if self.request.include_sources else (),
+                model=model,
+                tokens_used=self.spoken.tokens_used if self.spoken else 0,
+                metadata=self._metadata(),
+                suggestions=suggestions,
+            )
+        )
+
+    def _metadata(self) -> ResponseMetadata:
+        retrieved, spoken, proof = self.retrieved, self.spoken, self.proof
+        return ResponseMetadata(
+            response_time_ms=self.since_start(),
+            index_generation=self.edition.name,
+            embedding_time_ms=retrieved.embedding_time_ms if retrieved else 0.0,
+            retrieval_time_ms=retrieved.retrieval_time_ms if retrieved else 0.0,
+            generation_time_ms=self.generation_ms,
+            proof_time_ms=self.proof_ms,
+            first_token_ms=self.first_token_ms or None,
+            chunk_count=len(self.found),
+            cache_hit=retrieved.context.cache_hit if retrieved else False,
+            searches=spoken.searches if spoken else 0,
+            passages_left_out=spoken.passages_left_out if spoken else 0,
+            exchanges_left_out=spoken.exchanges_left_out if spoken else 0,
+            removed=tuple(f"{gone.text} ({gone.reason})" for gone in proof.removed) if proof else (),
+            confidence=self.evidence.confidence if self.evidence else None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Answers questions from the book on the shelf."""
+    """Answers questions from the book on the shelf: by itself, or through a speaker that has a model."""
 
     shelf: Shelf
     embedder: Embedder
     retriever: Retriever
-    top_k: int
-    threshold: Threshold
+    config: AgentConfig
+    speaker: Speaker | None = None
+    conversations: Conversations | None = None
 
-    async def ask(self, request: AgentRequest) -> AgentResponse:
-        """One answer, all of it from one generation of the book."""
-        watch = _Stopwatch()
-        async with self.shelf.edition() as edition:
-            if not edition.words.terms(request.query):
-                return _asked_back(edition, watch)
-            top_k = request.top_k or self.top_k
-            retrieved = await self.retriever.retrieve(edition, request.query, top_k=top_k, filters=request.filters)
-            watch.lap()
-            evidence = await weigh(edition, self.embedder, retrieved)
-            proof = watch.lap()
-            if not self._covers(edition, evidence):
-                return _refused(request, edition, retrieved, evidence=evidence, watch=watch)
-            answer, citations = cite(extract(evidence.units, edition.words))
-            return AgentResponse(
-                answer=answer,
-                outcome=Outcome.ANSWERED,
-                citations=citations,
-                sources=retrieved.context.results if request.include_sources else (),
-                model=MODEL,
-                metadata=_metadata(edition, retrieved, evidence, proof=proof, watch=watch),
-            )
+    async def ask(self, request: AgentRequest, *, user_id: str = "") -> AgentResponse:
+        """The answer, once it is whole."""
+        async with aclosing(self.stream(request, user_id=user_id)) as events:
+            async for event in events:
+                if isinstance(event, Answered):
+                    return event.response
+        raise AssertionError("a stream ends with an answer or an error")
 
-    def _covers(self, edition: Edition, evidence: Evidence) -> bool:
+    async def stream(self, request: AgentRequest, *, user_id: str = "") -> AsyncGenerator[Event]:
+        """What happens on the way to the answer, which is the last event and is kept before it is given."""
+        yield Entered(State.RECEIVED)
+        deadline = Deadline.after(self.config.answer_seconds, first_token=self.config.first_token_seconds)
+        yield Entered(State.VALIDATING)
+        async with self.shelf.edition() as edition, self._remembering(request, user_id) as memory:
+            course = _Course(request, edition, memory, deadline)
+            async with aclosing(self._answer(course)) as events:
+                async for event in events:
+                    yield event
+        yield Entered(State.COMPLETED)
+        if memory.response is None:
+            raise AssertionError("every course ends with a response")
+        yield Answered(memory.response)
+
+    def _remembering(self, request: AgentRequest, user_id: str) -> AbstractAsyncContextManager[Memory]:
+        return remembering(
+            self.conversations,
+            request.session_id,
+            request.query,
+            user_id=user_id,
+            most_turns=self.config.max_conversation_turns,
+        )
+
+    async def _answer(self, course: _Course) -> AsyncGenerator[Event]:
+        understood = standalone(course.request.query, course.memory.history)
+        course.query = course.memory.standalone = understood.text
+        selection = course.request.selected_text.strip()
+        if not selection and (understood.unclear or not course.edition.words.terms(course.query)):
+            course.conclude(Outcome.CLARIFY, CLARIFY)
+            return
+        yield Entered(State.RETRIEVING)
+        await self._look_up(course)
+        yield Searched(course.found)
+        if not self._covers(course):
+            suggestions = nearest_sections(course.found)
+            course.conclude(Outcome.REFUSED, refusal(course.request.query, suggestions), suggestions=suggestions)
+            return
+        if self.speaker is None:
+            yield Entered(State.GENERATING)
+            self._extract(course)
+            return
+        async with aclosing(self._speak(course, self.speaker)) as events:
+            async for event in events:
+                yield event
+
+    async def _look_up(self, course: _Course) -> None:
+        """Find the passages, and read the best of them closely."""
+        request = course.request
+        selection = request.selected_text.strip()
+        query = f"{course.query} {selection}"[:LONGEST_QUERY] if selection else course.query
+        retrieved = await self._retrieve(course, query, request.top_k or self.config.retrieval_top_k, request.filters)
+        if selection:
+            marked = selected(selection, tokens=count(selection), near=retrieved.context.results)
+            others = retrieved.context.results if request.selection_mode == "boost" else ()
+            placed = (marked, *(replace(r, position=p) for p, r in enumerate(others, start=2)))
+            retrieved = replace(retrieved, context=replace(retrieved.context, results=placed))
+        before = time.perf_counter()
+        async with course.deadline.bounding("weighing"):
+            course.evidence = await weigh(course.edition, self.embedder, retrieved)
+        course.proof_ms = (time.perf_counter() - before) * 1000
+        course.retrieved, course.found = retrieved, retrieved.context.results
+
+    async def _retrieve(self, course: _Course, query: str, top_k: int, filters: Filters) -> Retrieved:
+        return await self.retriever.retrieve(
+            course.edition, query, top_k=top_k, filters=filters, within=course.deadline.bounding
+        )
+
+    def _covers(self, course: _Course) -> bool:
         """Whether there is enough to answer from: by the calibrated rule, or by the reader's own least cosine."""
-        if not evidence.units:
+        evidence = course.evidence
+        if evidence is None or not evidence.units:
             return False
-        if self.threshold == "auto":
-            return evidence.confidence >= edition.calibration.cutoff
-        return evidence.features.passage_cosine >= self.threshold
+        if course.request.selected_text.strip():
+            return True
+        if self.config.retrieval_threshold == "auto":
+            return evidence.confidence >= course.edition.calibration.cutoff
+        return evidence.features.passage_cosine >= self.config.retrieval_threshold
 
+    def _extract(self, course: _Course) -> None:
+        """Answer with the book's own sentences."""
+        before = time.perf_counter()
+        units = course.evidence.units if course.evidence else ()
+        answer, citations = cite(extract(units, course.edition.words))
+        course.generation_ms += (time.perf_counter() - before) * 1000
+        course.conclude(Outcome.ANSWERED, answer, citations=citations)
 
-def _refused(
-    request: AgentRequest, edition: Edition, retrieved: Retrieved, *, evidence: Evidence, watch: _Stopwatch
-) -> AgentResponse:
-    suggestions = nearest_sections(retrieved.context.results)
-    return AgentResponse(
-        answer=refusal(request.query, suggestions),
-        outcome=Outcome.REFUSED,
-        citations=(),
-        sources=retrieved.context.results if request.include_sources else (),
-        model=MODEL,
-        metadata=_metadata(edition, retrieved, evidence, proof=0.0, watch=watch),
-        suggestions=suggestions,
-    )
+    async def _speak(self, course: _Course, speaker: Speaker) -> AsyncGenerator[Event]:
+        """Answer in a model's words, each of its sentences proven, or with the book's own if none can be."""
+        before = time.perf_counter()
+        spoken = Spoken()
+        curtain = Curtain()
+        words = speaker.speak(
+            course.query_for_model(),
+            course.found,
+            history=course.memory.history,
+            search=lambda wanted: self._search(course, wanted),
+            deadline=course.deadline,
+            report=unheard,
+        )
+        async with aclosing(words) as heard:
+            async for word in heard:
+                if isinstance(word, Began):
+                    curtain = Curtain()
+                    yield Entered(State.GENERATING)
+                elif isinstance(word, Spoken):
+                    spoken = word
+                elif visible := curtain.feed(word):
+                    course.first_token_ms = course.first_token_ms or course.since_start()
+                    yield Said(visible)
+        course.generation_ms = (time.perf_counter() - before) * 1000
+        await self._prove(course, spoken, speaker.model)
 
+    async def _search(self, course: _Course, wanted: SearchArguments) -> Sequence[RetrievalResult]:
+        """A search the model asked for, within what the reader has asked for."""
+        filters = course.request.filters or wanted.filters
+        found = (await self._retrieve(course, wanted.query, wanted.top_k, filters)).context.results
+        return [result for result in found if result.score >= wanted.threshold]
 
-def _asked_back(edition: Edition, watch: _Stopwatch) -> AgentResponse:
-    """The question has no word that could be looked up."""
-    return AgentResponse(
-        answer=CLARIFY,
-        outcome=Outcome.CLARIFY,
-        citations=(),
-        sources=(),
-        model=MODEL,
-        metadata=ResponseMetadata(response_time_ms=watch.total(), index_generation=edition.name),
-    )
-
-
-def _metadata(
-    edition: Edition, retrieved: Retrieved, evidence: Evidence, *, proof: float, watch: _Stopwatch
-) -> ResponseMetadata:
-    generation = watch.lap()
-    return ResponseMetadata(
-        response_time_ms=watch.total(),
-        index_generation=edition.name,
-        embedding_time_ms=retrieved.embedding_time_ms,
-        retrieval_time_ms=retrieved.retrieval_time_ms,
-        generation_time_ms=generation,
-        proof_time_ms=proof,
-        chunk_count=len(retrieved.context.results),
-        cache_hit=retrieved.context.cache_hit,
-        confidence=evidence.confidence,
-    )
+    async def _prove(self, course: _Course, spoken: Spoken, model: str) -> None:
+        before = time.perf_counter()
+        course.found = tuple(spoken.shown.results) or course.found
+        async with course.deadline.begun().bounding("proof"):
+            proof = await prove(
+                spoken.text,
+                course.found,
+                edition=course.edition,
+                embedder=self.embedder,
+                unsupported=self.config.unsupported,
+            )
+        course.proof_ms += (time.perf_counter() - before) * 1000
+        course.spoken, course.proof = spoken, proof
+        if proof.citations:
+            course.conclude(Outcome.ANSWERED, proof.text, citations=proof.citations, model=model)
+        else:
+            self._extract(course)

@@ -6,11 +6,15 @@ import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import Literal, get_args
 
 from bythebook.errors import InputError
-from bythebook.passages import Citation, Filters, RetrievalResult
+from bythebook.passages import EVERYWHERE, Citation, Filters, RetrievalResult
 
 LONGEST_QUERY = 1000
+LONGEST_SELECTION = 5000
+
+SelectionMode = Literal["only", "boost"]
 
 
 class Outcome(StrEnum):
@@ -29,7 +33,13 @@ class AgentRequest:
     top_k: int | None = None
     """How many passages to find, 1 to 10. None leaves it to the book's own setting, which is 5 unless it says else."""
     include_sources: bool = True
-    filters: Filters = field(default_factory=Filters)
+    session_id: str | None = None
+    filters: Filters = EVERYWHERE
+    selected_text: str = ""
+    """What the reader has marked on the page, up to 5,000 characters."""
+    selection_mode: SelectionMode = "boost"
+    """`only`: answer from the marked text alone. `boost`: from the book, the marked text first."""
+    stream: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "query", self.query.strip())
@@ -37,6 +47,10 @@ class AgentRequest:
             raise InputError("the question is empty. Ask something the book might answer.")
         if len(self.query) > LONGEST_QUERY:
             raise InputError(f"the question has {len(self.query)} characters; at most {LONGEST_QUERY} are read.")
+        if len(self.selected_text) > LONGEST_SELECTION:
+            raise InputError(f"the selected text has more than {LONGEST_SELECTION} characters; select less.")
+        if self.selection_mode not in get_args(SelectionMode):
+            raise InputError(f"selection_mode must be 'only' or 'boost', not {self.selection_mode!r}.")
         if self.top_k is not None and not 1 <= self.top_k <= 10:
             raise InputError(f"top_k must be from 1 to 10, not {self.top_k}.")
 
@@ -52,8 +66,17 @@ class ResponseMetadata:
     generation_time_ms: float = 0.0
     proof_time_ms: float = 0.0
     """Reading the passages closely: what decides between an answer and a refusal, and finds the quotes."""
+    first_token_ms: float | None = None
+    """From the question to the first word of a model's answer."""
     chunk_count: int = 0
     cache_hit: bool = False
+    searches: int = 0
+    """How often the model searched by itself."""
+    passages_left_out: int = 0
+    exchanges_left_out: int = 0
+    """What the model's window had no room for."""
+    removed: tuple[str, ...] = ()
+    """Sentences of the model that no passage supports, with the reason."""
     confidence: float | None = None
     """How sure the evidence check was that the book covers the question; None when it was not asked."""
 

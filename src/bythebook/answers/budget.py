@@ -11,6 +11,7 @@ from bythebook.errors import ContextOverflow
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from bythebook.conversations.followups import Exchange
     from bythebook.passages import RetrievalResult
 
     Numbered = tuple[int, RetrievalResult]
@@ -30,18 +31,6 @@ class Budget:
     context: int = 4000
     history: int = 2500
     answer: int = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """A question of the conversation and what was answered."""
-
-    question: str
-    answer: str
-
-    @property
-    def tokens(self) -> int:
-        return count(self.question) + count(self.answer) + 2 * MESSAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +114,9 @@ def _latest(history: Sequence[Exchange], room: int) -> tuple[tuple[Exchange, ...
     kept: list[Exchange] = []
     used = 0
     for exchange in reversed(history):
-        if used + exchange.tokens > room:
+        tokens = count(exchange.question) + count(exchange.answer) + 2 * MESSAGE
+        if used + tokens > room:
             break
         kept.insert(0, exchange)
-        used += exchange.tokens
+        used += tokens
     return tuple(kept), used

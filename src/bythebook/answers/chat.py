@@ -10,7 +10,6 @@ import json
 import time
 import uuid
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import openai
@@ -27,7 +26,7 @@ from openai.types.responses import (
 )
 from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails
 
-from bythebook.answers.tool import FORMER_NAME, NAME
+from bythebook.answers.reply import Reply
 from bythebook.errors import ProviderError
 from bythebook.upstream import Upstream
 from bythebook.upstream.openai import judge_openai
@@ -46,59 +45,6 @@ if TYPE_CHECKING:
 _DONE = "[DONE]"
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCallMade:
-    """A tool call as the model made it, its arguments not looked at yet."""
-
-    id: str
-    name: str
-    arguments: str
-
-
-@dataclass(slots=True)
-class Reply:
-    """What has come of one answer so far."""
-
-    text: str = ""
-    calls: dict[int, dict[str, str]] = field(default_factory=dict)
-    finish_reason: str = ""
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-
-    def take(self, chunk: dict[str, Any]) -> str:
-        """Add a chunk. Returns the text it brought."""
-        usage = chunk.get("usage") or {}
-        self.prompt_tokens = usage.get("prompt_tokens") or self.prompt_tokens
-        self.completion_tokens = usage.get("completion_tokens") or self.completion_tokens
-        choice = (chunk.get("choices") or [{}])[0]
-        delta = choice.get("delta") or choice.get("message") or {}
-        for position, call in enumerate(delta.get("tool_calls") or ()):
-            self._take_call(call, position)
-        self.finish_reason = choice.get("finish_reason") or self.finish_reason
-        text: str = delta.get("content") or ""
-        self.text += text
-        return text
-
-    def _take_call(self, call: dict[str, Any], position: int) -> None:
-        known = self.calls.setdefault(call.get("index", position), {"id": "", "name": "", "arguments": ""})
-        function = call.get("function") or {}
-        known["id"] = known["id"] or call.get("id") or ""
-        known["name"] += function.get("name") or ""
-        known["arguments"] += function.get("arguments") or ""
-
-    @property
-    def tool_calls(self) -> list[ToolCallMade]:
-        """The calls, each with an id, under the name the tool has here."""
-        return [
-            ToolCallMade(
-                call["id"] or f"call_{uuid.uuid4().hex}",
-                NAME if call["name"] == FORMER_NAME else call["name"],
-                call["arguments"] or "{}",
-            )
-            for _, call in sorted(self.calls.items())
-        ]
-
-
 class Endpoint:
     """A provider's chat completions, for any number of requests. Learns what the provider does not understand."""
 
@@ -114,12 +60,17 @@ class Endpoint:
         await self._client.close()
 
     async def chunks(
-        self, messages: list[dict[str, Any]], *, deadline: Deadline, report: Callable[[CallReport], None], **more: Any
+        self, asked: dict[str, Any], *, deadline: Deadline, report: Callable[[CallReport], None], attempts: int
     ) -> AsyncGenerator[dict[str, Any]]:
         """The chunks of one answer. Raises our errors only; an answer without a finish reason is one of them."""
-        body = self._always | {"messages": messages} | more
+        body = self._always | asked
         stream = self._upstream.stream(
-            lambda: self._open(body), deadline=deadline, stage="generating", preamble=_is_silent, report=report
+            lambda: self._open(body),
+            deadline=deadline,
+            stage="generating",
+            preamble=_is_silent,
+            report=report,
+            attempts=attempts,
         )
         async with aclosing(stream) as chunks:
             async for chunk in chunks:
@@ -171,8 +122,11 @@ def _is_silent(chunk: dict[str, Any]) -> bool:
 class TurnModel(Model):
     """The model for one turn of a conversation, within its deadline, as the Agents SDK calls it."""
 
-    def __init__(self, endpoint: Endpoint, *, deadline: Deadline, report: Callable[[CallReport], None]) -> None:
+    def __init__(
+        self, endpoint: Endpoint, *, deadline: Deadline, report: Callable[[CallReport], None], attempts: int
+    ) -> None:
         self._endpoint = endpoint
+        self._attempts = attempts
         self._deadline = deadline
         self._report = report
         self.prompt_tokens = 0
@@ -181,7 +135,9 @@ class TurnModel(Model):
     async def say(self, messages: list[dict[str, Any]], **more: Any) -> AsyncGenerator[str | Reply]:
         """The text of one answer as it comes, and at the end everything that was said."""
         said = Reply()
-        stream = self._endpoint.chunks(messages, deadline=self._deadline, report=self._report, **more)
+        stream = self._endpoint.chunks(
+            {"messages": messages, **more}, deadline=self._deadline, report=self._report, attempts=self._attempts
+        )
         async with aclosing(stream) as chunks:
             async for chunk in chunks:
                 if text := said.take(chunk):

@@ -9,7 +9,7 @@ from bythebook.answers.budget import written
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bythebook.answers.budget import Exchange
+    from bythebook.conversations.followups import Exchange
     from bythebook.passages import RetrievalResult
 
 SYSTEM = """\

@@ -9,62 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from bythebook.answers import prompts
 from bythebook.answers.budget import fit, passage_tokens
-from bythebook.answers.chat import Reply
+from bythebook.answers.reply import Reply
 from bythebook.answers.tool import DESCRIPTION, NAME, SCHEMA, RetrievalToolResponse, SearchArguments, shown
 from bythebook.errors import BookError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
-    from bythebook.answers.budget import Budget, Exchange, Fitted
     from bythebook.answers.chat import TurnModel
+    from bythebook.answers.spoken import Question, Spoken
     from bythebook.passages import RetrievalResult
 
     Search = Callable[[SearchArguments], Awaitable[Sequence[RetrievalResult]]]
 
 MOST_SEARCHES = 5
-
-
-class Shown:
-    """The passages of a turn, numbered once: a passage that is found again keeps its number."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
-        self.results: list[RetrievalResult] = []
-
-    def number(self, results: Sequence[RetrievalResult]) -> list[tuple[int, RetrievalResult]]:
-        numbered: list[tuple[int, RetrievalResult]] = []
-        for result in results:
-            if result.chunk_id not in self._numbers:
-                self._numbers[result.chunk_id] = len(self.results) + 1
-                self.results.append(result)
-            numbered.append((self._numbers[result.chunk_id], result))
-        return numbered
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What the model is to answer, and within which bounds."""
-
-    text: str
-    system: str
-    history: tuple[Exchange, ...]
-    budget: Budget
-
-
-@dataclass(slots=True)
-class Spoken:
-    """How the answer came about."""
-
-    text: str = ""
-    searches: int = 0
-    finish_reason: str = ""
-    passages_left_out: int = 0
-    exchanges_left_out: int = 0
-
-    def note(self, fitted: Fitted) -> None:
-        self.passages_left_out = fitted.passages_left_out
-        self.exchanges_left_out = fitted.exchanges_left_out
 
 
 async def with_passages(
@@ -84,17 +42,15 @@ async def with_passages(
                 yield text
 
 
-async def with_search(
-    model: TurnModel, question: Question, search: Search, numbered: Shown, spoken: Spoken
-) -> AsyncGenerator[str]:
-    """The answer of a model that searches the book itself, as it comes. What it says before it searched is not shown."""
+async def with_search(model: TurnModel, question: Question, search: Search, spoken: Spoken) -> AsyncGenerator[str]:
+    """The answer of a model that searches the book itself, as it comes; nothing it says before searching is shown."""
     from agents import Agent, MaxTurnsExceeded, RunConfig, Runner
     from openai.types.responses import ResponseTextDeltaEvent
 
     system = question.system + prompts.SEARCH
     fitted = fit(question.budget, system=system, question=question.text, passages=(), history=question.history)
     spoken.note(fitted)
-    desk = _Desk(search, numbered, spoken, room=question.budget.context)
+    desk = _Desk(search, spoken, room=question.budget.context)
     agent: Agent[None] = Agent(name="book", instructions=system, tools=[desk.tool()], model=model)
     run = Runner.run_streamed(
         agent,
@@ -131,7 +87,6 @@ class _Desk:
     """Answers the model's searches, as many and as long as the budget allows."""
 
     search: Search
-    numbered: Shown
     spoken: Spoken
     room: int
 
@@ -157,7 +112,7 @@ class _Desk:
             enough = "No more searches. Answer from what you have."
             return RetrievalToolResponse(query=wanted.query, message=enough).to_json()
         self.spoken.searches += 1
-        passages = self._that_fit(self.numbered.number(await self.search(wanted)))
+        passages = self._that_fit(self.spoken.shown.number(await self.search(wanted)))
         elapsed = time.perf_counter() - started
         return RetrievalToolResponse(shown(passages), query=wanted.query, execution_time=elapsed).to_json()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,17 +12,26 @@ from bythebook.passages import Filters, RetrievalContext, RetrievalResult
 from bythebook.passages.ranking import rank
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from bythebook.passages import Passage
     from bythebook.passages.shelf import Edition
     from bythebook.vectors import Embedder, Vector
+
+    Bounds = Callable[[str], AbstractAsyncContextManager[None]]
+    """Ends a stage that takes too long, by its name."""
 
 CANDIDATES = 100
 """How many chunks each ranking puts forward."""
 SAME = 0.9
 """Passages that share this much of their terms say the same: only the better one is shown."""
 _REMEMBERED = 256
+
+
+def unbounded(_stage: str) -> AbstractAsyncContextManager[None]:
+    """For callers who have all the time."""
+    return nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,26 +51,29 @@ class Retriever:
         self._embedder = embedder
         self._remembered: OrderedDict[tuple[str, str, int, Filters], Retrieved] = OrderedDict()
 
-    async def retrieve(self, edition: Edition, query: str, *, top_k: int, filters: Filters) -> Retrieved:
+    async def retrieve(
+        self, edition: Edition, query: str, *, top_k: int, filters: Filters, within: Bounds = unbounded
+    ) -> Retrieved:
         """The `top_k` passages that bear most on `query`, without near-duplicates, always in the same order."""
         key = (edition.name, query, top_k, filters)
         if found := self._remembered.get(key):
             self._remembered.move_to_end(key)
             context = replace(found.context, cache_hit=True)
             return replace(found, context=context, embedding_time_ms=0.0, retrieval_time_ms=0.0)
-        found = await self._search(edition, query, top_k=top_k, filters=filters)
+        found = await self._search(edition, query, top_k=top_k, filters=filters, within=within)
         self._remembered[key] = found
         if len(self._remembered) > _REMEMBERED:
             self._remembered.popitem(last=False)
         return found
 
-    async def _search(self, edition: Edition, query: str, *, top_k: int, filters: Filters) -> Retrieved:
+    async def _search(self, edition: Edition, query: str, *, top_k: int, filters: Filters, within: Bounds) -> Retrieved:
         started = time.perf_counter()
-        vector = await self._embedder.query(query)
+        async with within("embedding"):
+            vector = await self._embedder.query(query)
         embedded = time.perf_counter()
-        candidates = await edition.store.candidates(vector, query, limit=CANDIDATES, filters=filters)
-        ranked = rank(candidates)
-        results = await _chosen(edition, ranked, vector, top_k)
+        async with within("searching"):
+            candidates = await edition.store.candidates(vector, query, limit=CANDIDATES, filters=filters)
+            results = await _chosen(edition, rank(candidates), vector, top_k)
         context = RetrievalContext(query=query, results=results, filter_applied=str(filters))
         searched = time.perf_counter()
         return Retrieved(context, vector, (embedded - started) * 1000, (searched - embedded) * 1000)

@@ -93,14 +93,18 @@ class Upstream:
         stage: str,
         preamble: Callable[[T], bool] = nothing,
         report: Callable[[CallReport], None] = unheard,
+        attempts: int | None = None,
     ) -> AsyncGenerator[T, None]:
         """The items of the stream that `start` opens, tried again only while none has been handed out.
+
+        `attempts` is for a caller that has used up some already.
 
         The first item is due at the deadline's first token, all of them before its end. Leading items that are
         `preamble` are held back until one follows that is not, or the stream ends: what nobody has seen can still be
         tried again. Close the generator (`contextlib.aclosing`) when you stop before its end.
         """
-        with self._followed(_Call(self.name, f"{stage}: first token", deadline, report, self._policy.attempts)) as call:
+        allowed = attempts or self._policy.attempts
+        with self._followed(_Call(self.name, f"{stage}: first token", deadline, report, allowed)) as call:
             source, items = await self._attempts(call, lambda: _opened(start(), preamble))
             call.stage, call.deadline = f"{stage}: mid-stream", deadline.begun()
             async with _closing(source):

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from bythebook.errors import DeadlineExceeded
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
 
 
 def now() -> float:
@@ -34,3 +41,12 @@ class Deadline:
     def left(self) -> float:
         """The seconds until the next promise is due: the first token, or the end once that is out. Never negative."""
         return max(0.0, min(self.first_token, self.end) - now())
+
+    @asynccontextmanager
+    async def bounding(self, stage: str) -> AsyncIterator[None]:
+        """End what happens inside when the next promise is due, with an error that names the stage."""
+        try:
+            async with asyncio.timeout_at(min(self.first_token, self.end)):
+                yield
+        except TimeoutError as exc:
+            raise DeadlineExceeded(f"{stage} took longer than the time allowed", stage=stage) from exc

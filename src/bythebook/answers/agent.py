@@ -1,0 +1,123 @@
+"""The agent: gets an answer from a model, by the way that suits the model, and begins again when a stream breaks."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from bythebook.answers import speaking
+from bythebook.answers.budget import Budget
+from bythebook.answers.chat import TurnModel
+from bythebook.answers.spoken import Began, Question, Spoken
+from bythebook.errors import BookError, InputError
+from bythebook.upstream import CallState
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Sequence
+
+    from bythebook.answers.chat import Endpoint
+    from bythebook.answers.config import AgentConfig
+    from bythebook.answers.speaking import Search
+    from bythebook.conversations.followups import Exchange
+    from bythebook.passages import RetrievalResult
+    from bythebook.upstream import CallReport, Deadline
+
+_ATTEMPTS = 3
+"""How often a provider is called for one answer at most, whatever goes wrong and wherever."""
+
+
+class Speaker:
+    """Speaks through one provider's model. Remembers when the model turns out not to call tools."""
+
+    def __init__(self, config: AgentConfig, endpoint: Endpoint) -> None:
+        self._config = config
+        self._endpoint = endpoint
+        self._calls_tools = endpoint.provider.calls_tools
+
+    @property
+    def model(self) -> str:
+        return self._endpoint.provider.model
+
+    async def speak(
+        self,
+        text: str,
+        found: Sequence[RetrievalResult],
+        *,
+        history: Sequence[Exchange],
+        search: Search,
+        deadline: Deadline,
+        report: Callable[[CallReport], None],
+    ) -> AsyncGenerator[Began | str | Spoken]:
+        """The words of the answer as they come, and at the end how it came about."""
+        question = Question(text, self._config.system_prompt, tuple(history), self._budget())
+        attempts = _Attempts(report)
+        while True:
+            model = TurnModel(self._endpoint, deadline=deadline, report=attempts, attempts=attempts.left)
+            spoken = Spoken()
+            yield Began()
+            try:
+                async with aclosing(self._once(model, question, found, search=search, spoken=spoken)) as words:
+                    async for word in words:
+                        yield word
+            except BookError as error:
+                # A stream that broke after some of it was seen cannot be taken up again, only begun again.
+                if not (error.recoverable and spoken.begun and attempts.left and deadline.begun().left()):
+                    raise
+                continue
+            spoken.tokens_used = model.prompt_tokens + model.completion_tokens
+            yield spoken
+            return
+
+    async def _once(
+        self,
+        model: TurnModel,
+        question: Question,
+        found: Sequence[RetrievalResult],
+        *,
+        search: Search,
+        spoken: Spoken,
+    ) -> AsyncGenerator[str]:
+        """One try: by letting the model search where it can, and with the passages in hand where it cannot or did not."""
+        if self._config.retrieval_mode == "tool" or (self._config.retrieval_mode == "auto" and self._calls_tools):
+            try:
+                async with aclosing(speaking.with_search(model, question, search, spoken)) as words:
+                    async for word in words:
+                        spoken.begun = True
+                        yield word
+            except InputError:
+                # The provider has refused the request itself: a model without tools.
+                self._calls_tools = False
+            if spoken.searches and spoken.text:
+                return
+        numbered = spoken.shown.number(found)
+        async with aclosing(speaking.with_passages(model, question, numbered, spoken)) as words:
+            async for word in words:
+                spoken.begun = True
+                yield word
+
+    def _budget(self) -> Budget:
+        """The shares of the usual window, in proportion when the model's is smaller."""
+        usual = Budget()
+        scale = min(1.0, self._config.context_window / usual.window)
+        return Budget(
+            window=self._config.context_window,
+            context=int(usual.context * scale),
+            history=int(usual.history * scale),
+            answer=self._config.max_tokens,
+        )
+
+
+class _Attempts:
+    """Counts how often the provider was called for one answer."""
+
+    def __init__(self, report: Callable[[CallReport], None]) -> None:
+        self._report = report
+        self._failed = 0
+
+    def __call__(self, call: CallReport) -> None:
+        self._failed += call.state in (CallState.RETRYING, CallState.FAILED_PERMANENT)
+        self._report(call)
+
+    @property
+    def left(self) -> int:
+        return max(0, _ATTEMPTS - self._failed)
