@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from bythebook.answers import AgentRequest
+from bythebook.answers.budget import count
 from bythebook.ask import Asker
 from bythebook.chunks.split import Sizes
+from bythebook.conversations import Conversation, Message
 from bythebook.errors import ConfigurationError
 from bythebook.passages import EVERYWHERE
 from bythebook.passages.generations import Generations
@@ -18,11 +21,14 @@ from bythebook.passages.shelf import Shelf
 from bythebook.vectors.local import IDENTITY, local_embedder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
     from bythebook.answers import AgentResponse
+    from bythebook.answers.agent import Speaker
+    from bythebook.answers.events import Event
+    from bythebook.conversations import Conversations
     from bythebook.ingest import Progress, Report
     from bythebook.ingest.run import Workshop
     from bythebook.pages import PageSource
@@ -41,6 +47,12 @@ def _unheard(_text: str) -> None:
     """Announcements for callers who do not listen."""
 
 
+def _request(request: AgentRequest | str, session_id: str | None = None) -> AgentRequest:
+    if isinstance(request, str):
+        return AgentRequest(request, session_id=session_id)
+    return request if session_id is None else replace(request, session_id=session_id)
+
+
 class Book:
     """A book that can be read in, searched and asked. Use it as `async with Book.open(settings) as book`."""
 
@@ -50,6 +62,9 @@ class Book:
         self._stack = AsyncExitStack()
         self._generations = Generations(settings.data_dir / "index")
         self._shelf = Shelf(self._generations, IDENTITY)
+        self._speaker: Speaker | None = None
+        self._conversations: Conversations | None = None
+        self._opening = asyncio.Lock()
 
     @classmethod
     def open(cls, settings: Settings, *, say: Callable[[str], None] = _unheard) -> Self:
@@ -119,14 +134,62 @@ class Book:
 
     async def ask(self, request: AgentRequest | str) -> AgentResponse:
         """An answer from the book's own sentences, or an honest refusal."""
-        asker = Asker(
+        return await (await self._asker(request)).ask(_request(request))
+
+    async def stream(self, request: AgentRequest | str, *, session_id: str | None = None) -> AsyncGenerator[Event]:
+        """What happens on the way to the answer, which is the last event."""
+        asked = _request(request, session_id)
+        async with aclosing((await self._asker(asked)).stream(asked)) as events:
+            async for event in events:
+                yield event
+
+    async def conversation(self, session_id: str | None = None) -> Conversation:
+        """The conversation with this id, or a new one."""
+        conversations = await self._open_conversations()
+        if session_id is not None:
+            return await conversations.load(session_id, user_id="")
+        config = self._settings.agent_config()
+        rules = Message("system", config.system_prompt).counted(count)
+        fresh = Conversation([rules], model=config.model, max_history=config.max_history)
+        await conversations.create(fresh)
+        return fresh
+
+    async def conversations(self) -> Conversations:
+        """Where this book's conversations are kept."""
+        return await self._open_conversations()
+
+    async def _asker(self, request: AgentRequest | str) -> Asker:
+        remembers = isinstance(request, AgentRequest) and request.session_id is not None
+        return Asker(
             self._shelf,
             self.embedder,
             self._retriever,
-            top_k=self._settings.retrieval_top_k,
-            threshold=self._settings.retrieval_threshold,
+            self._settings.agent_config(),
+            speaker=await self._open_speaker(),
+            conversations=await self._open_conversations() if remembers else None,
         )
-        return await asker.ask(AgentRequest(request) if isinstance(request, str) else request)
+
+    async def _open_speaker(self) -> Speaker | None:
+        """The model's side, opened for the first question that needs it; None when no provider is set."""
+        config = self._settings.agent_config()
+        if self._speaker is None and (provider := config.provider):
+            from bythebook.answers.agent import Speaker
+            from bythebook.answers.chat import Endpoint
+
+            endpoint = Endpoint(provider, temperature=config.temperature, max_tokens=config.max_tokens)
+            self._stack.push_async_callback(endpoint.close)
+            self._speaker = Speaker(config, endpoint)
+        return self._speaker
+
+    async def _open_conversations(self) -> Conversations:
+        async with self._opening:
+            if self._conversations is None:
+                from bythebook.conversations.sql import open_conversations
+
+                url = self._settings.database_url or f"sqlite:///{self._settings.data_dir / 'conversations.db'}"
+                self._settings.data_dir.mkdir(parents=True, exist_ok=True)
+                self._conversations = await self._stack.enter_async_context(open_conversations(url))
+            return self._conversations
 
     def edition(self) -> AbstractAsyncContextManager[Edition]:
         """The generation that is current now, open for looking at until the context ends."""

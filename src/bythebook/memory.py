@@ -26,7 +26,7 @@ _SHORTEST = 1e-6
 
 @dataclass(slots=True)
 class Memory:
-    """What came before a question, and what becomes of it. Without a session nothing came before and nothing is kept."""
+    """What came before a question, and what becomes of it: without a session nothing, both times."""
 
     history: tuple[Exchange, ...] = ()
     turn: ConversationTurn | None = None

@@ -6,10 +6,12 @@ import difflib
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
+from bythebook.answers.config import ALIASES, AgentConfig, Unsupported
+from bythebook.answers.providers import Mode
 from bythebook.errors import ConfigurationError
 
 PREFIX = "BYTHEBOOK_"
@@ -24,11 +26,13 @@ def _default_model_folder() -> Path:
     return Path(cache).expanduser() / "bythebook" / "models"
 
 
-def _setting(default: Any, help_text: str, *, least: float | None = None, most: float | None = None) -> Any:
-    metadata = {"help": help_text, "least": least, "most": most}
+def _setting(
+    default: Any, help_text: str, *, least: float | None = None, most: float | None = None, secret: bool = False
+) -> Any:
+    metadata = {"help": help_text, "least": least, "most": most, "secret": secret}
     if callable(default):
         return field(default_factory=default, metadata=metadata)
-    return field(default=default, metadata=metadata)
+    return field(default=default, metadata=metadata, repr=not secret)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +49,22 @@ class Settings:
     retrieval_threshold: float | Literal["auto"] = _setting(
         "auto", "When the book covers a question: the calibrated rule, or a least cosine.", least=0.0, most=1.0
     )
+    retrieval_mode: Mode = _setting("auto", "Whether the model searches by itself or is handed the passages.")
+    model: str = _setting("", "The model to ask. Empty: the provider's usual one, or none at all without a provider.")
+    base_url: str = _setting("", "An OpenAI-compatible address: Ollama, llama.cpp, vLLM or another provider.")
+    api_key: str = _setting("", "The key for base_url.", secret=True)
+    openai_api_key: str = _setting("", "The key for OpenAI, also read from OPENAI_API_KEY.", secret=True)
+    openrouter_api_key: str = _setting("", "The key for OpenRouter, also read from OPENROUTER_API_KEY.", secret=True)
+    groq_api_key: str = _setting("", "The key for Groq, also read from GROQ_API_KEY.", secret=True)
+    temperature: float = _setting(0.7, "How freely the model speaks.", least=0.0, most=2.0)
+    max_tokens: int = _setting(1000, "The longest answer of a model, in tokens.", least=1, most=4096)
+    context_window: int = _setting(8192, "How much the model reads at once, in tokens.", least=1024, most=10_000_000)
+    max_history: int = _setting(20, "How many messages of a conversation the model is shown.", least=1, most=100)
+    max_conversation_turns: int = _setting(50, "How many questions a conversation may have.", least=1, most=100_000)
+    unsupported: Unsupported = _setting("remove", "What becomes of a model's sentence that no passage supports.")
+    first_token_seconds: float = _setting(5.0, "How long the first word may take.", least=0.1, most=3600.0)
+    answer_seconds: float = _setting(30.0, "How long the whole answer may take.", least=0.1, most=3600.0)
+    database_url: str = _setting("", "Where conversations are kept. Empty: a SQLite file in the data folder.", secret=True)
 
     origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """Where each value came from, for those that are not defaults."""
@@ -69,12 +89,21 @@ class Settings:
                 origins[name] = origin
         return cls(**values, origins=origins)
 
+    def agent_config(self) -> AgentConfig:
+        """What of the settings concerns the agent."""
+        names = [known.name for known in fields(AgentConfig) if known.name in KNOWN]
+        return AgentConfig(**{name: getattr(self, name) for name in names})
+
     def shown(self) -> list[tuple[str, str, str, str]]:
         """Each setting: name, value, origin, and what it is for."""
         return [
-            (name, str(getattr(self, name)), self.origins.get(name, "default"), known.metadata["help"])
+            (name, _shown(known, getattr(self, name)), self.origins.get(name, "default"), known.metadata["help"])
             for name, known in KNOWN.items()
         ]
+
+
+def _shown(known: Field[Any], value: Any) -> str:
+    return "********" if known.metadata["secret"] and value else str(value)
 
 
 KNOWN = {known.name: known for known in fields(Settings) if known.name != "origins"}
@@ -98,7 +127,10 @@ def _from_toml(path: Path) -> dict[str, Any]:
 
 
 def _from_environment(variables: Mapping[str, str]) -> dict[str, str]:
-    return {name[len(PREFIX) :].lower(): value for name, value in variables.items() if name.startswith(PREFIX)}
+    """Our own names, and the ones that are usual for keys and models. Of the two, our own wins."""
+    usual = {name: variables[alias] for alias, name in ALIASES.items() if variables.get(alias) and name in KNOWN}
+    own = {name[len(PREFIX) :].lower(): value for name, value in variables.items() if name.startswith(PREFIX)}
+    return usual | own
 
 
 def _dotenv(path: Path) -> dict[str, str]:

@@ -77,7 +77,7 @@ class Speaker:
         search: Search,
         spoken: Spoken,
     ) -> AsyncGenerator[str]:
-        """One try: by letting the model search where it can, and with the passages in hand where it cannot or did not."""
+        """One try: by letting the model search, or with the passages in hand where it cannot or did not."""
         if self._config.retrieval_mode == "tool" or (self._config.retrieval_mode == "auto" and self._calls_tools):
             try:
                 async with aclosing(speaking.with_search(model, question, search, spoken)) as words:

@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from bythebook.cli import ask, config, demo, ingest, model, search, status
+from bythebook.cli import ask, chat, config, demo, ingest, model, search, status
 from bythebook.cli.doing import FAILED, WRONG, complain
 from bythebook.errors import BookError, ConfigurationError, InputError
 
@@ -26,6 +26,7 @@ app = typer.Typer(
 app.command()(ingest.ingest)
 app.command()(search.search)
 app.command()(ask.ask)
+app.command()(chat.chat)
 app.command()(status.status)
 app.command()(config.config)
 app.command()(demo.demo)

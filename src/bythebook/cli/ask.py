@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bythebook.answers import AgentRequest
-from bythebook.cli.doing import DataDir, Filtered, Json, TopK, print_json, run, say, settings
+from bythebook.cli.doing import BaseUrl, DataDir, Filtered, Json, Model, TopK, print_json, run, say, settings
 from bythebook.cli.search import show_passages
 from bythebook.passages import Filters
 
@@ -26,11 +26,13 @@ def ask(
         bool, typer.Option("--show-sources", help="Also print the passages that were found.")
     ] = False,
     filters: Filtered = None,
+    model: Model = None,
+    base_url: BaseUrl = None,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
     """Answer a question from the book, or say that the book does not cover it."""
-    chosen = settings(data_dir=data_dir, retrieval_threshold=threshold)
+    chosen = settings(data_dir=data_dir, retrieval_threshold=threshold, model=model, base_url=base_url)
     request = AgentRequest(question, top_k=top_k, filters=Filters.parse(filters or []))
     response = run(_ask(chosen, request))
     if json:

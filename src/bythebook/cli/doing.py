@@ -29,6 +29,8 @@ DataDir = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 TopK = Annotated[int | None, typer.Option(help="How many passages to find, 1 to 10.", show_default=False)]
+Model = Annotated[str | None, typer.Option(help="The model to ask.", show_default=False)]
+BaseUrl = Annotated[str | None, typer.Option(help="An OpenAI-compatible address to ask it at.", show_default=False)]
 Filtered = Annotated[
     list[str] | None,
     typer.Option(
