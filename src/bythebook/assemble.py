@@ -63,7 +63,7 @@ class Book:
             shelf = asyncio.create_task(self._shelf.prepare())
             self.embedder: Embedder = await stack.enter_async_context(local_embedder(await self._models()))
             await shelf
-            self._retriever = Retriever(self.embedder)
+            self.retriever = Retriever(self.embedder)
             self._stack = stack.pop_all()
         return self
 
@@ -115,14 +115,14 @@ class Book:
         request = AgentRequest(query, top_k=top_k, filters=filters)
         async with self._shelf.edition() as edition:
             wanted = request.top_k or self._settings.retrieval_top_k
-            return (await self._retriever.retrieve(edition, request.query, top_k=wanted, filters=filters)).context
+            return (await self.retriever.retrieve(edition, request.query, top_k=wanted, filters=filters)).context
 
     async def ask(self, request: AgentRequest | str) -> AgentResponse:
         """An answer from the book's own sentences, or an honest refusal."""
         asker = Asker(
             self._shelf,
             self.embedder,
-            self._retriever,
+            self.retriever,
             top_k=self._settings.retrieval_top_k,
             threshold=self._settings.retrieval_threshold,
         )
