@@ -78,7 +78,7 @@ class Book:
             shelf = asyncio.create_task(self._shelf.prepare())
             self.embedder: Embedder = await stack.enter_async_context(local_embedder(await self._models()))
             await shelf
-            self._retriever = Retriever(self.embedder)
+            self.retriever = Retriever(self.embedder)
             self._stack = stack.pop_all()
         return self
 
@@ -130,7 +130,7 @@ class Book:
         request = AgentRequest(query, top_k=top_k, filters=filters)
         async with self._shelf.edition() as edition:
             wanted = request.top_k or self._settings.retrieval_top_k
-            return (await self._retriever.retrieve(edition, request.query, top_k=wanted, filters=filters)).context
+            return (await self.retriever.retrieve(edition, request.query, top_k=wanted, filters=filters)).context
 
     async def ask(self, request: AgentRequest | str) -> AgentResponse:
         """An answer from the book's own sentences, or an honest refusal."""
@@ -163,7 +163,7 @@ class Book:
         return Asker(
             self._shelf,
             self.embedder,
-            self._retriever,
+            self.retriever,
             self._settings.agent_config(),
             speaker=await self._open_speaker(),
             conversations=await self._open_conversations() if remembers else None,

@@ -27,7 +27,7 @@ from openai.types.responses import (
 from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails
 
 from bythebook.answers.reply import Reply
-from bythebook.errors import ProviderError
+from bythebook.errors import InputError, ProviderError
 from bythebook.upstream import Upstream
 from bythebook.upstream.openai import judge_openai
 
@@ -77,16 +77,25 @@ class Endpoint:
                 yield chunk
 
     async def _open(self, body: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+        try:
+            async for chunk in self._as_understood(body):
+                yield chunk
+        except openai.BadRequestError as exc:
+            if "tools" not in body:
+                raise
+            raise InputError(f"{self.provider.name} does not let {self.provider.model!r} call tools") from exc
+
+    async def _as_understood(self, body: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+        """With the usage at the end, unless the provider has shown that it does not know how to ask for it."""
         if self._reports_usage:
             try:
                 async for chunk in self._read(body | {"stream_options": {"include_usage": True}}):
                     yield chunk
+                return
             except openai.BadRequestError as exc:
                 if "stream_options" not in str(exc):
                     raise
                 self._reports_usage = False
-            else:
-                return
         async for chunk in self._read(body):
             yield chunk
 

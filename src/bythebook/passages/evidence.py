@@ -69,7 +69,7 @@ class Evidence:
         return confidence(self.features)
 
 
-# Fitted with `python -m bythebook.evals.refusal --fit`; docs/quality.md says on what, and how well it holds elsewhere.
+# Fitted with `python -m bythebook.evals refusal --fit`; docs/quality.md says on what, and how it holds elsewhere.
 _BIAS = -10.09
 _WEIGHTS = Features(passage_cosine=9.31, unit_cosine=6.06, passage_share=1.95, unit_share=2.91)
 
