@@ -66,6 +66,10 @@ class Retriever:
             self._remembered.popitem(last=False)
         return found
 
+    def forget(self) -> None:
+        """Search again for what was searched before."""
+        self._remembered.clear()
+
     async def _search(self, edition: Edition, query: str, *, top_k: int, filters: Filters, within: Bounds) -> Retrieved:
         started = time.perf_counter()
         async with within("embedding"):
