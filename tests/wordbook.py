@@ -19,7 +19,6 @@ import numpy as np
 from bythebook.answers import AgentRequest, AgentResponse
 from bythebook.ask import Asker
 from bythebook.chunks.split import Sizes
-from bythebook.ingest import Report
 from bythebook.ingest.run import Workshop, ingest, rehearse
 from bythebook.pages.folder import Folder
 from bythebook.passages.generations import Generations
@@ -30,6 +29,7 @@ from bythebook.vectors import Identity
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from bythebook.ingest import Report
     from bythebook.pages import PageSource
     from bythebook.vectors import Vector
 

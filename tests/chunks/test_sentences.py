@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,5 +57,5 @@ def test_sentences_leave_out_nothing_but_white_space(text: str) -> None:
     spans = list(sentences(text))
 
     assert "".join("".join(text[start:end].split()) for start, end in spans) == "".join(text.split())
-    assert all(first[1] <= second[0] for first, second in zip(spans, spans[1:], strict=False))
+    assert all(first[1] <= second[0] for first, second in itertools.pairwise(spans))
     assert all(text[start:end] == text[start:end].strip() != "" for start, end in spans)

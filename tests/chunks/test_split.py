@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bythebook.chunks import Chunk
 from bythebook.chunks.split import Sizes, document_id, split
 from bythebook.pages import Kind, Page
 from markdown_pages import MARKDOWN, page_of
 from wordbook import count_words
+
+if TYPE_CHECKING:
+    from bythebook.chunks import Chunk
 
 SIZES = Sizes(limit=40, headings=20)
 
