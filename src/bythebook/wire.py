@@ -34,10 +34,10 @@ def error_response(error: BookError) -> dict[str, Any]:
     return {
         "error": error.code,
         "message": str(error),
-        "user_message": error.user_message,
+        "user_message": error.said_to_reader,
         "detail": None,
         "status_code": error.status_code,
-        "retry_after": None,
+        "retry_after": error.retry_after,
         "recoverable": error.recoverable,
         "request_id": None,
     }
