@@ -135,9 +135,7 @@ def test_a_file_that_is_not_text_is_named(tmp_path: Path, name: str) -> None:
         Settings.load(folder=tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("value", "threshold"), [("auto", "auto"), ("0", 0.0), ("1", 1.0), ("0.35", 0.35)], ids=lambda value: str(value)
-)
+@pytest.mark.parametrize(("value", "threshold"), [("auto", "auto"), ("0", 0.0), ("1", 1.0), ("0.35", 0.35)], ids=str)
 def test_a_threshold_is_auto_or_a_number(tmp_path: Path, value: str, threshold: float | str) -> None:
     assert load(tmp_path, retrieval_threshold=value).retrieval_threshold == threshold
 
@@ -150,7 +148,7 @@ def test_a_threshold_is_auto_or_a_number(tmp_path: Path, value: str, threshold: 
         for edge in ("least", "most")
         if known.metadata[edge] is not None
     ],
-    ids=lambda value: str(value),
+    ids=str,
 )
 def test_the_bounds_themselves_are_allowed(tmp_path: Path, toml: str, name: str, bound: float) -> None:
     assert getattr(load(tmp_path, toml=toml), name) == bound
