@@ -55,9 +55,10 @@ class Asker:
             watch.lap()
             evidence = await weigh(edition, self.embedder, retrieved)
             proof = watch.lap()
-            if not self._covers(edition, evidence):
-                return _refused(request, edition, retrieved, evidence=evidence, watch=watch)
-            answer, citations = cite(extract(evidence.units, edition.words))
+            quotes = extract(evidence.units, edition.words) if self._covers(edition, evidence) else []
+            if not quotes:
+                return _refused(request, edition, retrieved, evidence=evidence, proof=proof, watch=watch)
+            answer, citations = cite(quotes)
             return AgentResponse(
                 answer=answer,
                 outcome=Outcome.ANSWERED,
@@ -69,15 +70,19 @@ class Asker:
 
     def _covers(self, edition: Edition, evidence: Evidence) -> bool:
         """Whether there is enough to answer from: by the calibrated rule, or by the reader's own least cosine."""
-        if not evidence.units:
-            return False
         if self.threshold == "auto":
             return evidence.confidence >= edition.calibration.cutoff
         return evidence.features.passage_cosine >= self.threshold
 
 
 def _refused(
-    request: AgentRequest, edition: Edition, retrieved: Retrieved, *, evidence: Evidence, watch: _Stopwatch
+    request: AgentRequest,
+    edition: Edition,
+    retrieved: Retrieved,
+    *,
+    evidence: Evidence,
+    proof: float,
+    watch: _Stopwatch,
 ) -> AgentResponse:
     suggestions = nearest_sections(retrieved.context.results)
     return AgentResponse(
@@ -86,7 +91,7 @@ def _refused(
         citations=(),
         sources=retrieved.context.results if request.include_sources else (),
         model=MODEL,
-        metadata=_metadata(edition, retrieved, evidence, proof=0.0, watch=watch),
+        metadata=_metadata(edition, retrieved, evidence, proof=proof, watch=watch),
         suggestions=suggestions,
     )
 
