@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -83,10 +81,10 @@ _TYPES = get_type_hints(Settings)
 
 def _from_toml(path: Path) -> dict[str, Any]:
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = _parsed(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+    except (OSError, ValueError) as exc:
         raise ConfigurationError(f"{path} cannot be read: {exc}") from exc
     flat: dict[str, Any] = {}
     for name, value in data.items():
@@ -95,6 +93,13 @@ def _from_toml(path: Path) -> dict[str, Any]:
         else:
             flat[name] = value
     return flat
+
+
+def _parsed(toml: str) -> dict[str, Any]:
+    # Imported only where there is a file: a first answer waits for every import.
+    import tomllib
+
+    return tomllib.loads(toml)
 
 
 def _from_environment(variables: Mapping[str, str]) -> dict[str, str]:
@@ -121,6 +126,8 @@ def _unquoted(value: str) -> str:
 def _checked(name: str, value: Any, origin: str) -> Any:
     """The value in its setting's own type, within its bounds."""
     if name not in KNOWN:
+        import difflib
+
         near = difflib.get_close_matches(name, KNOWN, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else " 'bythebook config' lists them all."
         raise ConfigurationError(f"there is no setting {name!r} (from {origin}).{hint}")
