@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -88,10 +86,10 @@ _TYPES = get_type_hints(Settings)
 
 def _from_toml(path: Path) -> dict[str, Any]:
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        data = _parsed(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+    except (OSError, ValueError) as exc:
         raise ConfigurationError(f"{path} cannot be read: {exc}") from exc
     flat: dict[str, Any] = {}
     for name, value in data.items():
@@ -100,6 +98,13 @@ def _from_toml(path: Path) -> dict[str, Any]:
         else:
             flat[name] = value
     return flat
+
+
+def _parsed(toml: str) -> dict[str, Any]:
+    # Imported only where there is a file: a first answer waits for every import.
+    import tomllib
+
+    return tomllib.loads(toml)
 
 
 def _from_environment(variables: Mapping[str, str]) -> dict[str, str]:
@@ -121,6 +126,8 @@ def _dotenv(path: Path) -> dict[str, str]:
 def _checked(name: str, value: Any, origin: str) -> Any:
     """The value in its setting's own type, within its bounds."""
     if name not in KNOWN:
+        import difflib
+
         near = difflib.get_close_matches(name, KNOWN, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else " 'bythebook config' lists them all."
         raise ConfigurationError(f"there is no setting {name!r} (from {origin}).{hint}")
