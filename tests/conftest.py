@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -42,6 +43,20 @@ def model_folder() -> Path:
 def lighthouse(tmp_path: Path) -> Path:
     """A copy of the small book that a test may change."""
     return Path(shutil.copytree(LIGHTHOUSE, tmp_path / "lighthouse"))
+
+
+@pytest.fixture(scope="session")
+def shelved(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data folder of the small book, read in once, for tests that only look."""
+    folder = tmp_path_factory.mktemp("shelved")
+
+    async def read_in() -> None:
+        settings = Settings.load({"data_dir": folder, "model_folder": model_folder}, folder=folder)
+        async with Book.open(settings) as book:
+            await book.ingest(LIGHTHOUSE)
+
+    asyncio.run(read_in())
+    return folder
 
 
 @pytest.fixture

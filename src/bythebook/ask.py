@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from bythebook.answers import LONGEST_QUERY, AgentResponse, Outcome, ResponseMetadata
 from bythebook.answers.budget import count
 from bythebook.answers.events import Answered, Entered, Said, Searched, State
-from bythebook.answers.extractive import MODEL, cite, extract
+from bythebook.answers.extractive import MODEL, Quote, cite, extract
 from bythebook.answers.proof import prove
 from bythebook.answers.refusal import CLARIFY, nearest_sections, refusal
 from bythebook.answers.spoken import Began, Spoken
-from bythebook.answers.streaming import Curtain
-from bythebook.conversations.followups import standalone
+from bythebook.answers.streaming import Preview
+from bythebook.conversations.followups.rule import standalone
 from bythebook.memory import remembering
 from bythebook.passages.evidence import weigh
 from bythebook.selection import selected
@@ -106,7 +106,7 @@ class _Course:
             searches=spoken.searches if spoken else 0,
             passages_left_out=spoken.passages_left_out if spoken else 0,
             exchanges_left_out=spoken.exchanges_left_out if spoken else 0,
-            removed=tuple(f"{gone.text} ({gone.reason})" for gone in proof.removed) if proof else (),
+            removed=tuple(f"{gone.text} ({gone.reason})" for gone in proof.doubted) if proof else (),
             confidence=self.evidence.confidence if self.evidence else None,
         )
 
@@ -164,13 +164,14 @@ class Asker:
         yield Entered(State.RETRIEVING)
         await self._look_up(course)
         yield Searched(course.found)
-        if not self._covers(course):
+        quotes = self._quotes(course)
+        if not quotes:
             suggestions = nearest_sections(course.found)
             course.conclude(Outcome.REFUSED, refusal(course.request.query, suggestions), suggestions=suggestions)
             return
         if self.speaker is None:
             yield Entered(State.GENERATING)
-            self._extract(course)
+            self._extract(course, quotes)
             return
         async with aclosing(self._speak(course, self.speaker)) as events:
             async for event in events:
@@ -198,30 +199,31 @@ class Asker:
             course.edition, query, top_k=top_k, filters=filters, within=course.deadline.bounding
         )
 
-    def _covers(self, course: _Course) -> bool:
-        """Whether there is enough to answer from: by the calibrated rule, or by the reader's own least cosine."""
+    def _quotes(self, course: _Course) -> list[Quote]:
+        """What the book itself would say, nothing when it does not cover the question."""
         evidence = course.evidence
-        if evidence is None or not evidence.units:
-            return False
+        if evidence is None or not self._covers(course, evidence):
+            return []
+        return extract(evidence.units, course.edition.words)
+
+    def _covers(self, course: _Course, evidence: Evidence) -> bool:
+        """Whether there is enough to answer from: by the calibrated rule, or by the reader's own least cosine."""
         if course.request.selected_text.strip():
             return True
         if self.config.retrieval_threshold == "auto":
             return evidence.confidence >= course.edition.calibration.cutoff
         return evidence.features.passage_cosine >= self.config.retrieval_threshold
 
-    def _extract(self, course: _Course) -> None:
+    def _extract(self, course: _Course, quotes: list[Quote]) -> None:
         """Answer with the book's own sentences."""
-        before = time.perf_counter()
-        units = course.evidence.units if course.evidence else ()
-        answer, citations = cite(extract(units, course.edition.words))
-        course.generation_ms += (time.perf_counter() - before) * 1000
+        answer, citations = cite(quotes)
         course.conclude(Outcome.ANSWERED, answer, citations=citations)
 
     async def _speak(self, course: _Course, speaker: Speaker) -> AsyncGenerator[Event]:
         """Answer in a model's words, each of its sentences proven, or with the book's own if none can be."""
         before = time.perf_counter()
         spoken = Spoken()
-        curtain = Curtain()
+        preview = Preview(course.found)
         words = speaker.speak(
             course.query_for_model(),
             course.found,
@@ -233,11 +235,11 @@ class Asker:
         async with aclosing(words) as heard:
             async for word in heard:
                 if isinstance(word, Began):
-                    curtain = Curtain()
+                    preview = Preview(course.found)
                     yield Entered(State.GENERATING)
                 elif isinstance(word, Spoken):
                     spoken = word
-                elif visible := curtain.feed(word):
+                elif visible := preview.feed(word):
                     course.first_token_ms = course.first_token_ms or course.since_start()
                     yield Said(visible)
         course.generation_ms = (time.perf_counter() - before) * 1000
@@ -265,4 +267,4 @@ class Asker:
         if proof.citations:
             course.conclude(Outcome.ANSWERED, proof.text, citations=proof.citations, model=model)
         else:
-            self._extract(course)
+            self._extract(course, self._quotes(course))

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Self
 from bythebook.answers import AgentRequest
 from bythebook.answers.budget import count
 from bythebook.ask import Asker
-from bythebook.chunks.split import Sizes
 from bythebook.conversations import Conversation, Message
 from bythebook.errors import ConfigurationError
 from bythebook.passages import EVERYWHERE
 from bythebook.passages.generations import Generations
 from bythebook.passages.retriever import Retriever
 from bythebook.passages.shelf import Shelf
+from bythebook.vectors import installed
 from bythebook.vectors.local import IDENTITY, local_embedder
 
 if TYPE_CHECKING:
@@ -89,12 +89,12 @@ class Book:
 
     async def _models(self) -> Path:
         """The folder of the embedding model, which is fetched if it was never used on this machine."""
-        from bythebook.vectors import installed, weights
-
         folder = self._settings.model_folder
         try:
             installed.find(folder)
         except ConfigurationError:
+            from bythebook.vectors import weights
+
             await asyncio.to_thread(weights.download, folder, say=self._say)
         return folder
 
@@ -196,6 +196,7 @@ class Book:
         return self._shelf.edition()
 
     def _workshop(self, progress: Progress) -> Workshop:
+        from bythebook.chunks.split import Sizes
         from bythebook.ingest.run import Workshop
 
         sizes = Sizes(limit=self._settings.chunk_tokens, overlap=self._settings.chunk_overlap)

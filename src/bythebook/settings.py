@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import os
-import tomllib
+import re
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
@@ -17,6 +16,10 @@ from bythebook.errors import ConfigurationError
 PREFIX = "BYTHEBOOK_"
 FILE = "bythebook.toml"
 DOTENV = ".env"
+
+_ASSIGNMENT = re.compile(
+    r"""\s*(?:export\s+)?(?P<name>\w+)\s*=\s*(?:(?P<mark>["'])(?P<quoted>.*)(?P=mark)|(?P<plain>.*?))\s*(?:(?<=\s)\#.*)?"""
+)
 
 Style = Literal["auto", "docusaurus", "mkdocs", "sphinx", "mdbook", "plain"]
 
@@ -112,10 +115,10 @@ _TYPES = get_type_hints(Settings)
 
 def _from_toml(path: Path) -> dict[str, Any]:
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = _parsed(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+    except (OSError, ValueError) as exc:
         raise ConfigurationError(f"{path} cannot be read: {exc}") from exc
     flat: dict[str, Any] = {}
     for name, value in data.items():
@@ -126,6 +129,13 @@ def _from_toml(path: Path) -> dict[str, Any]:
     return flat
 
 
+def _parsed(toml: str) -> dict[str, Any]:
+    # Imported only where there is a file: a first answer waits for every import.
+    import tomllib
+
+    return tomllib.loads(toml)
+
+
 def _from_environment(variables: Mapping[str, str]) -> dict[str, str]:
     """Our own names, and the ones that are usual for keys and models. Of the two, our own wins."""
     usual = {name: variables[alias] for alias, name in ALIASES.items() if variables.get(alias) and name in KNOWN}
@@ -134,25 +144,22 @@ def _from_environment(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def _dotenv(path: Path) -> dict[str, str]:
-    """The assignments in a `.env` file. Quotes around a value are removed; nothing is expanded or run."""
+    """The assignments in a `.env` file. Quotes and comments are removed; nothing is expanded or run."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as exc:
         raise ConfigurationError(f"{path} cannot be read: {exc}") from exc
-    pairs = (line.removeprefix("export ").partition("=") for line in lines if not line.lstrip().startswith("#"))
-    return {name.strip(): _unquoted(value.strip()) for name, equals, value in pairs if equals}
-
-
-def _unquoted(value: str) -> str:
-    quoted = len(value) >= 2 and value[0] == value[-1] and value[0] in "\"'"
-    return value[1:-1] if quoted else value
+    found = (_ASSIGNMENT.fullmatch(line) for line in lines)
+    return {match["name"]: match["quoted"] or match["plain"] or "" for match in found if match}
 
 
 def _checked(name: str, value: Any, origin: str) -> Any:
     """The value in its setting's own type, within its bounds."""
     if name not in KNOWN:
+        import difflib
+
         near = difflib.get_close_matches(name, KNOWN, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else " 'bythebook config' lists them all."
         raise ConfigurationError(f"there is no setting {name!r} (from {origin}).{hint}")
@@ -173,8 +180,27 @@ def _converted(kind: Any, value: Any) -> Any:
         return value
     if choices:
         raise ValueError(f"use one of {', '.join(choices)}")
-    if kind is Path:
-        return Path(str(value)).expanduser()
-    if kind in (int, str):
-        return kind(value)
-    return float(value)
+    if kind in (Path, str):
+        return _text(kind, value)
+    return _number(kind, value)
+
+
+def _text(kind: Any, value: Any) -> Any:
+    if not isinstance(value, str | Path):
+        raise ValueError("use text in quotes")
+    if kind is str:
+        return str(value)
+    if not str(value).strip():
+        raise ValueError("name a folder")
+    return Path(value).expanduser()
+
+
+def _number(kind: Any, value: Any) -> float:
+    """The value as a whole number, or as any number. Text is read as one, because the environment has nothing else."""
+    whole = kind is int
+    try:
+        if isinstance(value, bool) or (whole and isinstance(value, float)):
+            raise TypeError
+        return int(value) if whole else float(value)
+    except (TypeError, ValueError):
+        raise ValueError("use a whole number" if whole else "use a number") from None

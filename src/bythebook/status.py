@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -34,8 +34,7 @@ class SourceStatus:
     @property
     def coverage(self) -> float:
         """The part of the source that is in the book. What was skipped counts as missing."""
-        there = max(self.listed, self.pages) + len(self.skipped)
-        return min(self.pages / there, 1.0) if there else 1.0
+        return 1 - len(self.skipped) / self.listed if self.listed else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,4 +80,9 @@ def _source(name: str, pages: int, seen: Mapping[str, Coverage]) -> SourceStatus
 
 def _size(folder: Path) -> int:
     """The bytes a folder takes on disk, holes not counted."""
-    return sum(path.lstat().st_blocks * 512 for path in folder.rglob("*"))
+    size = 0
+    for path in folder.rglob("*"):
+        # An ingest that is running may remove what was there a moment ago.
+        with suppress(FileNotFoundError):
+            size += path.lstat().st_blocks * 512
+    return size

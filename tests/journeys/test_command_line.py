@@ -29,11 +29,8 @@ def test_a_folder_becomes_a_book_that_answers_with_a_link_to_the_sentence(bytheb
     assert f"{page}#the-horns-pattern:~:text=The%20horn%20gives%20two%20blasts,three%20seconds" in asked.stdout
 
 
-def test_a_question_the_book_does_not_cover_is_refused_with_the_nearest_sections(
-    bythebook: Run, lighthouse: Path
-) -> None:
-    bythebook("ingest", lighthouse)
-    asked = bythebook("ask", "What is the boiling point of mercury?", "--json")
+def test_a_question_the_book_does_not_cover_is_refused_with_the_nearest_sections(bythebook: Run, shelved: Path) -> None:
+    asked = bythebook("ask", "--data-dir", shelved, "What is the boiling point of mercury?", "--json")
     assert asked.returncode == 0
     response = json.loads(asked.stdout)
     assert "I don't have information about" in response["answer"]
@@ -41,9 +38,8 @@ def test_a_question_the_book_does_not_cover_is_refused_with_the_nearest_sections
     assert response["suggestions"]
 
 
-def test_a_question_without_a_subject_is_asked_back(bythebook: Run, lighthouse: Path) -> None:
-    bythebook("ingest", lighthouse)
-    response = json.loads(bythebook("ask", "What is it?", "--json").stdout)
+def test_a_question_without_a_subject_is_asked_back(bythebook: Run, shelved: Path) -> None:
+    response = json.loads(bythebook("ask", "--data-dir", shelved, "What is it?", "--json").stdout)
     assert (response["outcome"], response["grounded"]) == ("clarify", False)
 
 
@@ -97,9 +93,10 @@ def test_the_search_can_be_kept_to_a_part_of_the_book(bythebook: Run, lighthouse
     assert {result["chapter_id"] for result in found["results"]} == {"keeping/lamp", "keeping/log"}
 
 
-def test_the_same_search_gives_the_same_list(bythebook: Run, lighthouse: Path) -> None:
-    bythebook("ingest", lighthouse)
-    first, second = (json.loads(bythebook("search", "lamp oil", "--json").stdout)["results"] for _ in range(2))
+def test_the_same_search_gives_the_same_list(bythebook: Run, shelved: Path) -> None:
+    first, second = (
+        json.loads(bythebook("search", "--data-dir", shelved, "lamp oil", "--json").stdout)["results"] for _ in range(2)
+    )
     assert first == second
     assert [result["position"] for result in first] == [1, 2, 3, 4, 5]
     assert all(0.0 <= result["score"] <= 1.0 for result in first)
@@ -165,13 +162,12 @@ def test_an_error_is_an_object_for_whoever_asked_for_json(bythebook: Run) -> Non
     assert (error["error"], error["status_code"], error["recoverable"]) == ("not_found", 404, False)
 
 
-def test_status_tells_what_the_book_is_made_of(bythebook: Run, lighthouse: Path) -> None:
-    bythebook("ingest", lighthouse)
-    shown = json.loads(bythebook("status", "--json").stdout)
+def test_status_tells_what_the_book_is_made_of(bythebook: Run, shelved: Path) -> None:
+    shown = json.loads(bythebook("status", "--data-dir", shelved, "--json").stdout)
     assert (shown["pages"], shown["generation"], shown["dimension"]) == (5, "g000001", 384)
     assert shown["size_bytes"] > 0
     assert 0 < shown["calibration"]["kept"] <= 1
-    text = bythebook("status").stdout
+    text = bythebook("status", "--data-dir", shelved).stdout
     assert "5 pages" in text
     assert "refuses" in text
 
@@ -187,9 +183,8 @@ def test_config_says_where_each_value_came_from(bythebook: Run, tmp_path: Path) 
     assert origins["site_url"] == ("", "default")
 
 
-def test_a_closed_pipe_is_no_accident(bythebook: Run, lighthouse: Path, tmp_path: Path, model_folder: Path) -> None:
-    bythebook("ingest", lighthouse)
-    command = f"{sys.executable} -m bythebook search lamp --json | head -c 1"
+def test_a_closed_pipe_is_no_accident(bythebook: Run, shelved: Path, tmp_path: Path, model_folder: Path) -> None:
+    command = f"{sys.executable} -m bythebook search lamp --json --data-dir {shelved} | head -c 1"
     environment = os.environ | {"BYTHEBOOK_MODEL_FOLDER": str(model_folder)}
     done = subprocess.run(
         ["/bin/sh", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Literal, get_args
@@ -80,6 +80,11 @@ class ResponseMetadata:
     confidence: float | None = None
     """How sure the evidence check was that the book covers the question; None when it was not asked."""
 
+    def __post_init__(self) -> None:
+        for name in (known.name for known in fields(self) if known.name.endswith("_ms") or known.name == "chunk_count"):
+            if getattr(self, name) < 0:
+                raise InputError(f"{name} cannot be negative: {getattr(self, name)}")
+
 
 @dataclass(frozen=True, slots=True)
 class AgentResponse:
@@ -104,6 +109,10 @@ class AgentResponse:
             raise InputError("an answer is never empty")
         if self.grounded != bool(self.citations):
             raise InputError("a grounded answer has citations, and no other has any")
+        if self.turn_number < 1:
+            raise InputError(f"turn_number counts from 1, not {self.turn_number}")
+        if self.tokens_used < 0:
+            raise InputError(f"tokens_used cannot be negative: {self.tokens_used}")
 
     @property
     def grounded(self) -> bool:

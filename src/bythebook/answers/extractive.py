@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bythebook.chunks.units import Unit, UnitKind, units
+from bythebook.chunks.units import Unit, UnitKind, left_open, units
 from bythebook.passages import citation
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _WORTH_SAYING = 0.7
 _REPEATS = 0.6
 _LONGEST_LIST = 12
 _MARK = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+")
-_FENCES = re.compile(r"^\s*(?:`{3,}|~{3,})", re.MULTILINE)
+_IN_RUNS = (UnitKind.ITEM, UnitKind.ROW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +84,14 @@ def _with_what_it_introduces(text: str, there: Sequence[Unit], index: int) -> ra
     if first == len(there) or first == 0 or not _introduces(text, there[first - 1]):
         return range(index, index + 1)
     last = first
-    while last + 1 < len(there) and there[last + 1].kind is there[first].kind is not UnitKind.CODE:
+    while last + 1 < len(there) and there[last + 1].kind is there[first].kind in _IN_RUNS:
         last += 1
     return range(first - 1, last + 1) if last - first < _LONGEST_LIST else range(index, index + 1)
 
 
 def _first_of_run(there: Sequence[Unit], index: int) -> int:
     """Where the list or table begins that the unit is part of. Code is always whole."""
-    while index > 0 and there[index - 1].kind is there[index].kind is not UnitKind.CODE:
+    while index > 0 and there[index - 1].kind is there[index].kind in _IN_RUNS:
         index -= 1
     return index
 
@@ -116,7 +116,7 @@ def _shown(quote: Quote, number: int) -> str:
         text = lead.lstrip() + text
     if quote.start == 0 and quote.result.fence:
         text = f"{quote.result.fence}\n{text}"
-    if len(_FENCES.findall(text)) % 2:
-        text += "\n```"
+    if fence := left_open(text):
+        text += f"\n{fence}"
     apart = text.endswith(("```", "~~~", "|"))
     return f"{text}\n[{number}]" if apart else f"{text} [{number}]"

@@ -54,6 +54,18 @@ def _units(text: str, fence: str) -> Iterator[Unit]:
         yield Unit(UnitKind.CODE, code, len(text.rstrip()))
 
 
+def left_open(text: str) -> str:
+    """The fence of the code block that is still open at the end of the text, empty when none is."""
+    fence = ""
+    for start, end in _lines(text):
+        line = text[start:end]
+        if fence:
+            fence = "" if _closes(line, fence) else fence
+        elif opening := _FENCE.match(line):
+            fence = opening[1]
+    return fence
+
+
 def _lines(text: str) -> Iterator[tuple[int, int]]:
     return (match.span() for match in re.finditer(r"[^\n]+", text))
 

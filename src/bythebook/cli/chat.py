@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bythebook.answers.events import Answered, Entered, Said, Searched, State
-from bythebook.cli.ask import show_answer
-from bythebook.cli.doing import BaseUrl, DataDir, Json, Model, say, settings
-from bythebook.cli.search import show_passages
+from bythebook.cli.answering import show_answer, show_passages
+from bythebook.cli.doing import say, settings
+from bythebook.cli.options import BaseUrl, DataDir, Json, Model  # noqa: TC001 - typer reads them
 from bythebook.errors import BookError
 from bythebook.wire import as_json, error_response
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import typer
-
-from bythebook.cli.doing import DataDir, Json, print_json, settings
+from bythebook.cli.doing import bold, dim, echo, print_json, settings
+from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
 
 
 def config(data_dir: DataDir = None, json: Json = False) -> None:
@@ -15,7 +14,5 @@ def config(data_dir: DataDir = None, json: Json = False) -> None:
         return
     width = max(len(name) for name, *_ in shown)
     for name, value, origin, text in shown:
-        typer.echo(
-            f"{typer.style(name.ljust(width), bold=True)}  {value or '(empty)'}  {typer.style(f'({origin})', dim=True)}"
-        )
-        typer.echo(f"{' ' * width}  {typer.style(text, dim=True)}")
+        echo(f"{bold(name.ljust(width))}  {value or '(empty)'}  {dim(f'({origin})')}")
+        echo(f"{' ' * width}  {dim(text)}")

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bythebook.cli.ask import show_answer
-from bythebook.cli.doing import DataDir, Json, print_json, run, say, settings, showing_progress
+from bythebook.cli.answering import show_answer
+from bythebook.cli.doing import bold, echo, print_json, run, say, settings, showing_progress
 from bythebook.cli.ingest import summary
+from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
 from bythebook.errors import NotFound
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def demo(
     if json:
         print_json(response)
         return
-    typer.echo(typer.style(f"> {question}", bold=True) + "\n")
+    echo(bold(f"> {question}") + "\n")
     show_answer(response)
 
 

@@ -1,21 +1,22 @@
-"""What every command does the same way: read settings, run, print, complain, show how far it has come."""
+"""What every command does the same way: read settings, run, print, complain, show how far it has come.
+
+Nothing here imports typer: a plain question is answered without it.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import json
+import os
 import sys
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
-
-import typer
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from bythebook.settings import Settings
 from bythebook.wire import as_json, error_response
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
+    from typing import TextIO
 
     from bythebook.errors import BookError
     from bythebook.ingest import Progress
@@ -24,33 +25,50 @@ FAILED, WRONG, SOME_SKIPPED, INTERRUPTED = 1, 2, 3, 130
 
 T = TypeVar("T")
 
-DataDir = Annotated[
-    Path | None, typer.Option(help="The folder that holds the book. Default: .bythebook", show_default=False)
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-TopK = Annotated[int | None, typer.Option(help="How many passages to find, 1 to 10.", show_default=False)]
-Model = Annotated[str | None, typer.Option(help="The model to ask.", show_default=False)]
-BaseUrl = Annotated[str | None, typer.Option(help="An OpenAI-compatible address to ask it at.", show_default=False)]
-Filtered = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--filter", help="Look only in module=NAME, chapter=ID or url=PREFIX. May be repeated.", show_default=False
-    ),
-]
-
 
 def run(work: Coroutine[Any, Any, T]) -> T:
     """Run a command's work to its end. Ctrl-C ends it cleanly: what was published stays, what was not is resumed."""
+    import asyncio
+
     try:
         return asyncio.run(work)
     except KeyboardInterrupt:
         say("Interrupted. Nothing is lost.")
-        raise typer.Exit(INTERRUPTED) from None
+        sys.exit(INTERRUPTED)
+
+
+def leave() -> NoReturn:
+    """End this process, successfully and at once, for a command that only reads.
+
+    Closing the book would have the engine write its files to disk again, though nothing in them has changed, and
+    keep whoever asked waiting. What a reader has open needs no more than the end of its process.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def echo(text: str) -> None:
+    """A part of the answer."""
+    print(text, flush=True)  # noqa: T201 - standard output is where answers go
 
 
 def say(text: str) -> None:
     """Something for the person at the terminal that is not the answer."""
-    typer.echo(text, err=True)
+    print(text, file=sys.stderr, flush=True)  # noqa: T201 - and standard error is for everything else
+
+
+def bold(text: str) -> str:
+    return _styled(text, "1", sys.stdout)
+
+
+def dim(text: str) -> str:
+    return _styled(text, "2", sys.stdout)
+
+
+def _styled(text: str, code: str, stream: TextIO) -> str:
+    """The text as a terminal shows it, or plain where nobody looks at it."""
+    return f"\x1b[{code}m{text}\x1b[0m" if stream.isatty() and not os.environ.get("NO_COLOR") else text
 
 
 def settings(**arguments: Any) -> Settings:
@@ -58,14 +76,14 @@ def settings(**arguments: Any) -> Settings:
 
 
 def print_json(value: Any) -> None:
-    typer.echo(json.dumps(as_json(value), ensure_ascii=False, indent=2))
+    echo(json.dumps(as_json(value), ensure_ascii=False, indent=2))
 
 
 def complain(error: BookError, *, as_object: bool) -> None:
     """Say what failed: to the person, and to the program that asked for JSON."""
     if as_object:
         print_json(error_response(error))
-    say(f"{typer.style('error:', fg='red', bold=True)} {error}")
+    say(f"{_styled('error:', '1;31', sys.stderr)} {error}")
 
 
 @contextmanager

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bythebook.cli.doing import SOME_SKIPPED, DataDir, Json, print_json, run, say, settings, showing_progress
+from bythebook.cli.doing import SOME_SKIPPED, echo, print_json, run, say, settings, showing_progress
+from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
 
 if TYPE_CHECKING:
     from bythebook.ingest import Report
@@ -36,7 +37,7 @@ def ingest(
     if json:
         print_json(report)
     else:
-        typer.echo(summary(report, dry_run=dry_run))
+        echo(summary(report, dry_run=dry_run))
         _show_skipped(report)
     if report.skipped:
         raise typer.Exit(SOME_SKIPPED)

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from bythebook.cli.doing import Json, print_json, say, settings
+from bythebook.cli.doing import echo, print_json, say, settings
+from bythebook.cli.options import Json  # noqa: TC001 - typer reads them
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -41,4 +42,4 @@ def _show(folder: Path, *, as_object: bool) -> None:
     if as_object:
         print_json({"model": IDENTITY.model, "dimension": IDENTITY.dimension, "folder": folder})
     else:
-        typer.echo(f"{IDENTITY.model} ({IDENTITY.dimension} dimensions) is ready in {folder}")
+        echo(f"{IDENTITY.model} ({IDENTITY.dimension} dimensions) is ready in {folder}")

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bythebook.cli.doing import DataDir, Filtered, Json, TopK, print_json, run, say, settings
+from bythebook.cli.answering import show_passages
+from bythebook.cli.doing import print_json, run, say, settings
+from bythebook.cli.options import DataDir, Filtered, Json, TopK  # noqa: TC001 - typer reads them
 from bythebook.passages import Filters
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from bythebook.passages import RetrievalContext, RetrievalResult
+    from bythebook.passages import RetrievalContext
     from bythebook.settings import Settings
 
 
@@ -39,13 +39,3 @@ async def _search(chosen: Settings, query: str, top_k: int | None, filters: Filt
 
     async with Book.open(chosen, say=say) as book:
         return await book.search(query, top_k=top_k, filters=filters)
-
-
-def show_passages(results: Sequence[RetrievalResult]) -> None:
-    """Each passage with where it stands and how near it is."""
-    for result in results:
-        path = " > ".join(result.heading_hierarchy)
-        address = f"{result.url}#{result.anchor}" if result.anchor else result.url
-        typer.echo(f"{typer.style(f'[{result.position}] {path}', bold=True)}  {result.score:.3f}")
-        typer.echo(typer.style(address, dim=True))
-        typer.echo(f"{result.text}\n")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
-
-from bythebook.cli.doing import DataDir, Json, print_json, settings
+from bythebook.cli.doing import bold, echo, print_json, settings
+from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
 
 if TYPE_CHECKING:
     from bythebook.status import Status
@@ -41,4 +40,4 @@ def _show(shown: Status) -> None:
 
 
 def _line(name: str, value: str) -> None:
-    typer.echo(f"{typer.style(f'{name:<11}', bold=True)} {value}")
+    echo(f"{bold(f'{name:<11}')} {value}")

@@ -32,7 +32,7 @@ class Found:
 
 @dataclass(slots=True)
 class Coverage:
-    """How much of a source is in the book."""
+    """What a source has, pages or not, and what of it could not be read."""
 
     listed: int = 0
     skipped: list[Skipped] = field(default_factory=list)
@@ -107,6 +107,11 @@ async def make_plan(
                 coverage.skipped.append(Skipped(entry.path, str(exc)))
         gone = set(before) - {entry.url for entry in listed}
         plan.removed.extend(sorted(gone))
+    if book is None and not plan.found:
+        raise InputError(f"no page could be read. Nothing was changed.{_reasons(plan.skipped)}")
+    # A page that went from one of these sources to another has not gone.
+    arriving = {found.page.url for found in plan.found}
+    plan.removed = [url for url in plan.removed if url not in arriving]
     return plan
 
 
@@ -121,15 +126,19 @@ async def _listed(source: PageSource, coverage: Coverage, seen: dict[str, str]) 
         else:
             seen[entry.url] = entry.path
             listed.append(entry)
-    coverage.listed = len(listed)
+    coverage.listed = len(listed) + len(coverage.skipped)
     if not listed:
         raise InputError(_nothing_found(source, coverage))
     return listed
 
 
 def _nothing_found(source: PageSource, coverage: Coverage) -> str:
-    why = "".join(f"\n  {skipped.path}: {skipped.reason}" for skipped in coverage.skipped[:5])
+    why = _reasons(coverage.skipped)
     return f"there are no pages in {source.name!r}. Is it the right folder? Nothing was changed.{why}"
+
+
+def _reasons(skipped: Sequence[Skipped]) -> str:
+    return "".join(f"\n  {entry.path}: {entry.reason}" for entry in skipped[:5])
 
 
 async def _look_at(

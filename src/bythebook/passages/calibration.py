@@ -6,8 +6,6 @@ the sun. Where the line between them lies differs a little from book to book, so
 
 from __future__ import annotations
 
-import random
-import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -63,8 +61,8 @@ async def calibrate(edition: Edition, embedder: Embedder, retriever: Retriever) 
     cutoff = draw_line(covered, foreign)
     return Calibration(
         cutoff=cutoff,
-        kept=statistics.fmean(value >= cutoff for value in covered),
-        refused=statistics.fmean(value < cutoff for value in foreign),
+        kept=sum(value >= cutoff for value in covered) / len(covered),
+        refused=sum(value < cutoff for value in foreign) / len(foreign),
         questions=len(own),
         chunks=edition.chunk_count,
     )
@@ -91,6 +89,9 @@ def _question(text: str) -> str:
     words = max((sentence.split() for sentence in prose), key=len, default=[])
     if len(words) < _FEWEST_WORDS:
         return ""
+    # Readers of a book need its calibration but never draw one, and a first answer waits for every import.
+    import random
+
     kept = sorted(random.Random(text).sample(range(len(words)), len(words) // 2))  # noqa: S311 - the same every time
     return " ".join(words[index] for index in kept)
 

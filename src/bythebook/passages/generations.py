@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
@@ -92,14 +91,14 @@ class Generations:
     def draft_of_current(self) -> Path:
         """A folder to write the next generation in, filled with the current one. Only while writing."""
         draft = self._folder / DRAFT
-        shutil.rmtree(draft, ignore_errors=True)
+        _remove(draft)
         copy_tree(self._folder / self.current(), draft)
         return draft
 
     def empty_draft(self) -> Path:
         """A folder to write the next generation in, from nothing. Only while writing."""
         draft = self._folder / DRAFT
-        shutil.rmtree(draft, ignore_errors=True)
+        _remove(draft)
         draft.mkdir(parents=True)
         (draft / _LOCK).touch()
         return draft
@@ -124,7 +123,7 @@ class Generations:
 
     def sweep(self) -> None:
         """Remove what is neither current nor being read. Only while writing."""
-        shutil.rmtree(self._folder / DRAFT, ignore_errors=True)
+        _remove(self._folder / DRAFT)
         for folder in self._folder.glob("g[0-9]*"):
             if folder.name != self.current():
                 _remove_unread(folder)
@@ -140,6 +139,13 @@ def _remove_unread(folder: Path) -> None:
         return
     except FileNotFoundError:
         pass  # An earlier sweep was killed half way.
+    _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    # Readers never need it, and a first answer waits for every import.
+    import shutil
+
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import statistics
+import math
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -48,8 +48,8 @@ def _normalised(scores: dict[str, float]) -> dict[str, float]:
     """Three standard deviations below the mean become 0, three above become 1."""
     if len(scores) < 2:
         return dict.fromkeys(scores, 0.5)
-    mean = statistics.fmean(scores.values())
-    spread = statistics.stdev(scores.values(), mean)
+    mean = math.fsum(scores.values()) / len(scores)
+    spread = math.sqrt(math.fsum((score - mean) ** 2 for score in scores.values()) / (len(scores) - 1))
     if spread == 0:
         return dict.fromkeys(scores, 0.5)
     low = mean - 3 * spread

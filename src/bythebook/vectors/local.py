@@ -85,8 +85,7 @@ class LocalEmbedder:
 async def local_embedder(cache: Path) -> AsyncIterator[LocalEmbedder]:
     """The embedder whose weights `bythebook model download` put into `cache`. Its threads end with the block."""
     files = installed.find(cache)
-    session = await asyncio.to_thread(_session, files)
-    tokenizer = await asyncio.to_thread(_tokenizer, files)
+    session, tokenizer = await asyncio.gather(asyncio.to_thread(_session, files), asyncio.to_thread(_tokenizer, files))
     workers = cores()
     pool = ThreadPoolExecutor(workers, thread_name_prefix="embed")
     try:

@@ -1,0 +1,34 @@
+"""The texts an ingest embeds: `python -m bench.cut FOLDER FILE` writes them as a JSON list."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+from bythebook.assemble import Book
+from bythebook.chunks.split import Sizes, split
+from bythebook.pages import Listed, Unreadable
+from bythebook.pages.folder import Folder
+from bythebook.settings import Settings
+
+
+async def texts(folder: Path) -> list[str]:
+    found: dict[str, str] = {}
+    async with Book.open(Settings.load({"data_dir": folder.parent / "nothing"})) as book:
+        source = Folder(folder)
+        async for listed in source.listing():
+            if not isinstance(listed, Listed):
+                continue
+            try:
+                page = await source.read(listed)
+            except Unreadable:
+                continue
+            for chunk in split(page, count=book.embedder.count, sizes=Sizes()):
+                found[chunk.content_hash] = chunk.embedded
+    return list(found.values())
+
+
+if __name__ == "__main__":
+    Path(sys.argv[2]).write_text(json.dumps(asyncio.run(texts(Path(sys.argv[1])))), encoding="utf-8")

@@ -1,0 +1,37 @@
+"""The graph that embedding libraries run: the published weights in 32-bit floats, for batches of any size.
+
+`python -m bench.full_precision FOLDER` fetches the weights if need be and writes `FOLDER/graph.onnx`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import onnx
+
+from bythebook.vectors import fetch
+from bythebook.vectors.convert import full_graph
+from bythebook.vectors.tensors import read_tensors
+from bythebook.vectors.weights import WEIGHTS, published
+
+GRAPH, CONSTANTS = "graph.onnx", "constants.bin"
+
+
+def write(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    given = os.environ.get("BYTHEBOOK_MODEL_SOURCE")
+    source = Path(given) if given else fetch.fetch(folder)
+    written = full_graph(read_tensors(published(source, WEIGHTS)), beside=CONSTANTS)
+    model = onnx.load_model_from_string(written.graph)
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_param = "batch"
+    (folder / CONSTANTS).write_bytes(written.constants)
+    (folder / GRAPH).write_bytes(model.SerializeToString())
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1])
+    if not (target / GRAPH).exists():
+        write(target)

@@ -1,0 +1,78 @@
+"""Reading a book in: against the bare runtime, against peers, again unchanged, and with one page edited."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+from bench.figures import Figure
+from bench.processes import bythebook, python, run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from bench.processes import Took
+
+EDIT = "\nA lamp keeper trims the wick of the ninth lantern at dusk, whatever the weather.\n"
+
+
+def figures(work: Path, *, docs: Path, index: Path) -> Iterator[Figure]:
+    """Everything about ingest. Leaves the book at `index`."""
+    texts = work / "texts.json"
+    run(python("-m", "bench.cut", str(docs), str(texts)))
+    yield from _against_peers(work, texts)
+    shutil.rmtree(index, ignore_errors=True)
+    before = run(python("-m", "bench.bare", "all", str(texts))).json()
+    first = _ingest(docs, index)
+    after = run(python("-m", "bench.bare", "all", str(texts))).json()
+    yield from _first(first, (before["seconds"] + after["seconds"]) / 2, texts=before["texts"])
+    yield from _again(docs, index, first)
+    yield from _edited(docs, index, first)
+
+
+def _ingest(docs: Path, index: Path) -> Took:
+    return run(bythebook("ingest", docs, "--data-dir", index, "--json"))
+
+
+def _against_peers(work: Path, texts: Path) -> Iterator[Figure]:
+    full = work / "full"
+    run(python("-m", "bench.full_precision", str(full)))
+    rates = run(python("-m", "bench.bare", "ways", str(texts), str(full / "graph.onnx"))).json()
+    raw = {f"{name} texts/s": rate for name, rate in rates.items()}
+    yield Figure("embedding, ours / fp32 in batches of 32 as peers do", rates["ours"] / rates["peers"],
+                 at_least=2.0, raw=raw)  # fmt: skip
+    yield Figure("embedding, ours / the same graph on two threads", rates["ours"] / rates["sketch"], raw=raw)
+
+
+def _first(took: Took, bare: float, *, texts: int) -> Iterator[Figure]:
+    report = took.json()
+    raw: dict[str, Any] = {"ingest s": took.wall, "bare s": bare, "pages": report["pages"], "chunks": report["chunks"]}
+    if report["embedded"] != texts:
+        raw["embedded"], raw["bare texts"] = report["embedded"], texts
+    yield Figure("ingest, whole process / embedding with the bare runtime", took.wall / bare, at_most=1.05, raw=raw)
+    yield Figure("peak memory of that ingest", took.peak_memory / 1e6, unit="MB", at_most=700.0)
+
+
+def _again(docs: Path, index: Path, first: Took) -> Iterator[Figure]:
+    again = _ingest(docs, index)
+    embedded = again.json()["embedded"]
+    raw = {"embedded": embedded, "part of the first ingest": again.wall / first.wall}
+    yield Figure("ingest again, nothing changed, whole process", again.wall, unit="s", at_most=2.0, raw=raw)
+    yield Figure("chunks embedded by it", embedded, unit="", at_most=0)
+
+
+def _edited(docs: Path, index: Path, first: Took) -> Iterator[Figure]:
+    """A sentence more at the end of one page: its last chunk is new, or the two that it is cut into."""
+    page = sorted(docs.rglob("*.md"))[0]
+    before = page.read_text(encoding="utf-8")
+    try:
+        page.write_text(before + EDIT, encoding="utf-8")
+        took = _ingest(docs, index)
+    finally:
+        page.write_text(before, encoding="utf-8")
+    report = took.json()
+    raw = {"changed pages": report["changed"], "part of the first ingest": took.wall / first.wall}
+    yield Figure("ingest again, one page edited, whole process", took.wall, unit="s", at_most=3.0, raw=raw)
+    yield Figure("chunks embedded by it", report["embedded"], unit="", at_most=2)
+    _ingest(docs, index)

@@ -1,0 +1,160 @@
+"""Hybrid search against the engine's own: `python -m bench.searching CHUNKS FOLDER` prints milliseconds as JSON.
+
+Both search the same shard with the same vectors and words. The engine's own query fuses 100 candidates of each side by
+itself and hands over the ten best with what is stored of them. Ours is everything between a question's vector and the
+passages: the same candidates, fused with the evidence of their pages, near-duplicates left out, vectors read for their
+cosines. The vectors are random; the texts are not, so that words have their usual frequencies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import shutil
+import statistics
+import sys
+import time
+import uuid
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import qdrant_edge as edge
+
+from bench.pages import Author, things
+from bythebook.chunks import Chunk
+from bythebook.passages import EVERYWHERE, Passage
+from bythebook.passages.calibration import UNTRIED
+from bythebook.passages.catalogue import Catalogue
+from bythebook.passages.edge import BM25, DENSE, EdgeStore
+from bythebook.passages.retriever import CANDIDATES, Retriever
+from bythebook.passages.shelf import Edition
+from bythebook.passages.words import Words
+from bythebook.vectors import Identity
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterator, Sequence
+
+    from bythebook.vectors import Vector
+
+DIMENSION, WORDS = 384, Words(90.5)
+CHUNKS_OF_A_PAGE, SENTENCES, POOL = 10, 7, 20_000
+FOUND = 10
+QUERIES, WARMING = 120, 10
+_AT_ONCE = 2_000
+
+
+class Known:
+    """An embedder that was asked before: the vectors of the questions are at hand."""
+
+    identity = Identity("known", DIMENSION)
+
+    def __init__(self, vectors: dict[str, Vector]) -> None:
+        self._vectors = vectors
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+    async def documents(self, texts: Sequence[str]) -> AsyncGenerator[Vector]:
+        for text in texts:
+            yield self._vectors[text]
+
+    async def query(self, text: str) -> Vector:
+        return self._vectors[text]
+
+
+def build(folder: Path, *, chunks: int) -> None:
+    """Write a shard of that many chunks, unless it is there."""
+    if (folder / "done").exists():
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    asyncio.run(_fill(folder / "shard", chunks))
+    (folder / "done").touch()
+
+
+async def _fill(folder: Path, chunks: int) -> None:
+    numbers = np.random.default_rng(11)
+    with closing(EdgeStore.create(folder, WORDS, dimension=DIMENSION)) as store:
+        batch: list[Passage] = []
+        for chunk in _chunks(chunks):
+            batch.append(Passage(chunk, unit_vector(numbers)))
+            if len(batch) == _AT_ONCE or chunk.start == chunks - 1:
+                await store.change(put=batch, drop=[])
+                batch = []
+
+
+def unit_vector(numbers: np.random.Generator) -> Vector:
+    vector = numbers.standard_normal(DIMENSION, dtype=np.float32)
+    return np.asarray(vector / np.linalg.norm(vector), dtype=np.float32)
+
+
+def _chunks(count: int) -> Iterator[Chunk]:
+    chance = random.Random(13)  # noqa: S311 - the same every time is the point
+    author, names = Author(seed=17), things()
+    pool = [author.sentence(chance.choice(names)) for _ in range(POOL)]
+    for number in range(count):
+        page, index = divmod(number, CHUNKS_OF_A_PAGE)
+        text = " ".join(chance.choices(pool, k=SENTENCES))
+        document = uuid.uuid5(uuid.NAMESPACE_URL, str(page))
+        yield Chunk(
+            chunk_id=str(uuid.UUID(int=(document.int >> 64 << 64) | (0b10 << 62) | index)),
+            document_id=str(document),
+            url=f"https://book.example/{page}",
+            title=names[page % len(names)],
+            text=text,
+            start=number,
+            end=number + len(text),
+            chunk_index=index,
+            token_count=180,
+            heading_hierarchy=(names[page % len(names)],),
+            anchor="",
+            module_name=names[page % len(names)].split()[1],
+            chapter_id=str(page),
+            content_hash=str(number),
+            created_at="",
+        )
+
+
+async def measure(folder: Path, *, chunks: int) -> dict[str, float]:
+    """Milliseconds of both, taking turns, each with half of the questions first."""
+    numbers, author, names = np.random.default_rng(19), Author(seed=23), things()
+    questions = [author.sentence(names[index]) for index in range(QUERIES + WARMING)]
+    vectors = {question: unit_vector(numbers) for question in questions}
+    with closing(Catalogue.edit(folder / "nothing.db")) as catalogue:
+        shard = edge.EdgeShard.load(str(folder / "shard"))
+        store = EdgeStore(shard, WORDS)
+        edition = Edition("bench", store, catalogue, WORDS, chunks, UNTRIED)
+        retriever = Retriever(Known(vectors))
+        taken: dict[str, list[float]] = {"ours": [], "engine": []}
+        for number, question in enumerate(questions):
+            order = ("ours", "engine") if number % 2 else ("engine", "ours")
+            for name in order:
+                started = time.perf_counter()
+                if name == "ours":
+                    await retriever.retrieve(edition, question, top_k=FOUND, filters=EVERYWHERE)
+                else:
+                    await asyncio.to_thread(_own_query, shard, question, vectors[question])
+                if number >= WARMING:
+                    taken[name].append((time.perf_counter() - started) * 1000)
+    return {f"{name} {label}": value for name, times in taken.items() for label, value in _percentiles(times).items()}
+
+
+def _own_query(shard: edge.EdgeShard, question: str, vector: Vector) -> None:
+    sides = [
+        edge.Prefetch(limit=CANDIDATES, query=edge.Query.Nearest(vector.tolist(), using=DENSE)),
+        edge.Prefetch(limit=CANDIDATES, query=edge.Query.Nearest(WORDS.query(question), using=BM25)),
+    ]
+    shard.query(edge.QueryRequest(limit=FOUND, prefetches=sides, query=edge.Fusion.Dbsf(), with_payload=True))  # type: ignore[arg-type]
+
+
+def _percentiles(times: list[float]) -> dict[str, float]:
+    return {"p50 ms": statistics.median(times), "p95 ms": statistics.quantiles(times, n=20)[-1]}
+
+
+if __name__ == "__main__":
+    wanted, place = int(sys.argv[1]), Path(sys.argv[2])
+    build(place, chunks=wanted)
+    print(json.dumps(asyncio.run(measure(place, chunks=wanted))))

@@ -1,0 +1,37 @@
+"""From the start of a process to its first answer, and what the smallest commands cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bench.figures import Figure
+from bench.processes import bythebook, in_turns, median, python
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+BASE = "import onnxruntime, tokenizers, qdrant_edge"
+
+
+def answers(books: Mapping[str, tuple[Path, str]], *, rounds: int) -> Iterator[Figure]:
+    """The first answer of each book, given as where it is and what to ask it."""
+    commands = {"base": python("-c", BASE)}
+    commands |= {name: bythebook("ask", question, "--data-dir", index) for name, (index, question) in books.items()}
+    taken = in_turns(commands, rounds=rounds)
+    base = median(taken["base"], lambda took: took.wall)
+    for name in books:
+        first, whole = (
+            median(taken[name], lambda took: took.first_output),
+            median(taken[name], lambda took: took.wall),
+        )
+        raw = {"answer s": first, "exit s": whole, "imports s": base}
+        yield Figure(f"first answer from {name} / imports alone", first / base, at_most=2.0, raw=raw)
+
+
+def smallest(*, rounds: int) -> Iterator[Figure]:
+    """What it costs to import the package and to be shown help."""
+    commands = {"import bythebook": python("-c", "import bythebook"), "bythebook --help": bythebook("--help")}
+    for name, taken in in_turns(commands, rounds=rounds).items():
+        raw = {"wall s": median(taken, lambda took: took.wall)}
+        yield Figure(f"{name}, CPU time", median(taken, lambda took: took.cpu), unit="s", at_most=0.3, raw=raw)

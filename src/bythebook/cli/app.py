@@ -1,0 +1,36 @@
+"""The commands, put together."""
+
+from __future__ import annotations
+
+import typer
+
+from bythebook.cli import ask, chat, config, demo, ingest, model, search, status
+
+app = typer.Typer(
+    name="bythebook",
+    help="Answers questions only from a book's pages, and proves every sentence with a quote.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+app.command()(ingest.ingest)
+app.command()(search.search)
+app.command()(ask.ask)
+app.command()(chat.chat)
+app.command()(status.status)
+app.command()(config.config)
+app.command()(demo.demo)
+app.add_typer(model.app, name="model", help="The embedding model that runs on this machine.")
+
+
+@app.callback(invoke_without_command=True)
+def _version(
+    version: bool = typer.Option(False, "--version", help="Print the version and leave.", is_eager=True),
+) -> None:
+    if version:
+        from importlib.metadata import version as installed_version
+
+        typer.echo(installed_version("bythebook"))
+        raise typer.Exit

@@ -1,0 +1,244 @@
+"""What every passage store promises, whichever it is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import pytest_asyncio
+
+from bythebook.passages import EVERYWHERE, Filters, Passage, PassageStore
+from bythebook.passages.edge import EdgeStore
+from bythebook.passages.words import Words
+from passages_here import passage
+from wordbook import DIMENSION, vector_of
+
+AVERAGE = 8.0
+
+
+@asynccontextmanager
+async def edge(folder: Path) -> AsyncIterator[PassageStore]:
+    store = EdgeStore.create(folder / "shard", Words(AVERAGE), dimension=DIMENSION)
+    yield store
+    store.close()
+
+
+ADAPTERS: list[Callable[[Path], AbstractAsyncContextManager[PassageStore]]] = [edge]
+"""Each makes an empty store for vectors of DIMENSION, whose words are weighed for chunks of AVERAGE terms."""
+
+
+@pytest.fixture(params=ADAPTERS, ids=lambda adapter: adapter.__name__)
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[PassageStore]:
+    async with request.param(tmp_path) as opened:
+        yield opened
+
+
+LAMP = passage("The lamp burns colza oil.", url="https://book.example/keeping/lamp", module_name="Keeping")
+HORN = passage("The horn warns ships in fog.", url="https://book.example/signals/horn", module_name="Signals")
+FLAG = passage(
+    "A red flag means danger.",
+    url="https://book.example/signals/flags",
+    module_name="Signals",
+    chapter_id="signals/flags",
+)
+ALL = [LAMP, HORN, FLAG]
+
+
+@pytest_asyncio.fixture(params=ADAPTERS, ids=lambda adapter: adapter.__name__, scope="module", loop_scope="module")
+async def filled(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[PassageStore]:
+    """A store with three passages, for tests that only look."""
+    async with request.param(tmp_path_factory.mktemp("filled")) as opened:
+        await opened.change(put=ALL, drop=[])
+        yield opened
+
+
+ONLY_LOOKS = pytest.mark.asyncio(loop_scope="module")
+
+
+async def ids(store: PassageStore, question: str, *, limit: int = 10, filters: Filters = EVERYWHERE) -> list[str]:
+    found = await store.candidates(vector_of(question), question, limit=limit, filters=filters)
+    return [candidate.chunk_id for candidate in found]
+
+
+def same(one: Passage, other: Passage) -> bool:
+    return one.chunk == other.chunk and one.vector.tobytes() == other.vector.tobytes()
+
+
+async def test_an_empty_store_finds_nothing(store: PassageStore) -> None:
+    assert await store.candidates(vector_of("lamp"), "lamp", limit=5, filters=EVERYWHERE) == []
+    assert await store.fetch([LAMP.chunk.chunk_id]) == {}
+    assert await store.fetch([]) == {}
+    assert await store.count(EVERYWHERE) == 0
+
+
+async def test_a_passage_is_given_back_as_it_was_put_to_the_bit(store: PassageStore) -> None:
+    strange = passage(
+        "```py\n\tprint('ß 中文 🚀')\r\n\u00a0",
+        index=7,
+        start=12345,
+        title="A “title”",
+        heading_hierarchy=("A", "", "b > c"),
+        anchor="größe",
+        module_name="Module 1",
+        chapter_id="a/b",
+        created_at="",
+        fence="````py",
+    )
+    await store.change(put=[*ALL, strange], drop=[])
+    wanted = [strange, HORN]
+
+    got = await store.fetch([kept.chunk.chunk_id for kept in wanted])
+
+    assert all(same(got[kept.chunk.chunk_id], kept) for kept in wanted)
+    assert len(got) == 2
+
+
+async def test_a_chunk_that_does_not_exist_is_not_in_the_answer(store: PassageStore) -> None:
+    await store.change(put=[LAMP], drop=[])
+    assert list(await store.fetch([HORN.chunk.chunk_id, LAMP.chunk.chunk_id])) == [LAMP.chunk.chunk_id]
+
+
+async def test_putting_a_passage_again_replaces_it(store: PassageStore) -> None:
+    await store.change(put=ALL, drop=[])
+    moved = passage(LAMP.chunk.text, vector=vector_of("something else"), url=LAMP.chunk.url, module_name="Moved")
+    assert moved.chunk.chunk_id == LAMP.chunk.chunk_id
+
+    await store.change(put=[moved], drop=[])
+
+    assert await store.count(EVERYWHERE) == 3
+    assert same((await store.fetch([LAMP.chunk.chunk_id]))[LAMP.chunk.chunk_id], moved)
+    assert await store.count(Filters(module="Keeping")) == 0
+
+
+async def test_putting_everything_twice_keeps_one_of_each(store: PassageStore) -> None:
+    await store.change(put=ALL, drop=[])
+    await store.change(put=ALL, drop=[])
+    assert await store.count(EVERYWHERE) == 3
+    found = await ids(store, "lamp oil")
+    assert len(found) == len(set(found)) == 3
+
+
+async def test_a_dropped_passage_is_gone_from_both_rankings(store: PassageStore) -> None:
+    await store.change(put=ALL, drop=[])
+    await store.change(put=[], drop=[HORN.chunk.chunk_id, "00000000-0000-4000-8000-000000000000"])
+
+    assert HORN.chunk.chunk_id not in await ids(store, "The horn warns ships in fog.")
+    assert await store.fetch([HORN.chunk.chunk_id]) == {}
+    assert await store.count(EVERYWHERE) == 2
+
+
+async def test_one_change_may_drop_and_put(store: PassageStore) -> None:
+    await store.change(put=[LAMP], drop=[])
+    await store.change(put=[HORN], drop=[LAMP.chunk.chunk_id])
+    assert set(await store.fetch([kept.chunk.chunk_id for kept in ALL])) == {HORN.chunk.chunk_id}
+
+
+async def test_changing_nothing_is_allowed(store: PassageStore) -> None:
+    await store.change(put=[], drop=[])
+    assert await store.count(EVERYWHERE) == 0
+
+
+@ONLY_LOOKS
+async def test_candidates_carry_the_scores_of_both_rankings_nearest_first(filled: PassageStore) -> None:
+    question = "Which flag means danger?"
+    found = await filled.candidates(vector_of(question), question, limit=10, filters=EVERYWHERE)
+
+    cosines = {kept.chunk.chunk_id: float(kept.vector @ vector_of(question)) for kept in ALL}
+    assert [candidate.chunk_id for candidate in found] == sorted(cosines, key=lambda name: -cosines[name])
+    for candidate in found:
+        assert candidate.cosine == pytest.approx(cosines[candidate.chunk_id], abs=1e-5)
+    by_words = {candidate.chunk_id: candidate.bm25 for candidate in found if candidate.bm25 is not None}
+    assert list(by_words) == [FLAG.chunk.chunk_id]
+    assert all(score > 0 for score in by_words.values())
+
+
+async def test_what_only_the_words_found_comes_after_what_is_near(store: PassageStore) -> None:
+    near = [passage(f"Number {number}", vector=vector_of("zebra"), index=number) for number in range(5)]
+    far = passage("A zebra.", vector=-vector_of("zebra"), url="https://book.example/far")
+    await store.change(put=[*near, far], drop=[])
+
+    found = await store.candidates(vector_of("zebra"), "zebra", limit=3, filters=EVERYWHERE)
+
+    assert [candidate.cosine is None for candidate in found] == [False, False, False, True]
+    assert (found[-1].chunk_id, found[-1].bm25 is not None) == (far.chunk.chunk_id, True)
+
+
+async def test_each_ranking_puts_forward_no_more_than_the_limit(store: PassageStore) -> None:
+    many = [passage(f"The lamp number {number} burns.", index=number) for number in range(40)]
+    await store.change(put=many, drop=[])
+
+    found = await store.candidates(vector_of("lamp"), "lamp", limit=7, filters=EVERYWHERE)
+
+    assert sum(candidate.cosine is not None for candidate in found) == 7
+    assert sum(candidate.bm25 is not None for candidate in found) == 7
+
+
+@ONLY_LOOKS
+@pytest.mark.parametrize(
+    "text",
+    ["", "?!", "the of and", "zzz qqq", "lamp " * 300, "🚀", "\x00"],
+    ids=["nothing", "marks", "stop words", "unknown words", "a long text", "emoji", "a null"],
+)
+async def test_any_question_may_be_asked(filled: PassageStore, text: str) -> None:
+    found = await filled.candidates(vector_of(text), text, limit=10, filters=EVERYWHERE)
+    assert {candidate.chunk_id for candidate in found} == {kept.chunk.chunk_id for kept in ALL}
+
+
+@ONLY_LOOKS
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        pytest.param(EVERYWHERE, [LAMP, HORN, FLAG], id="everywhere"),
+        pytest.param(Filters(module="Signals"), [HORN, FLAG], id="a module"),
+        pytest.param(Filters(module="Signal"), [], id="half of a module's name"),
+        pytest.param(Filters(chapter="signals/flags"), [FLAG], id="a chapter"),
+        pytest.param(Filters(url_prefix="https://book.example/signals/"), [HORN, FLAG], id="the beginning of a URL"),
+        pytest.param(Filters(url_prefix="https://book.example/signals/horn"), [HORN], id="a whole URL"),
+        pytest.param(Filters(url_prefix="signals"), [], id="the middle of a URL"),
+        pytest.param(Filters(module="Signals", url_prefix="https://book.example/keeping"), [], id="both must hold"),
+    ],
+)
+async def test_filters(filled: PassageStore, filters: Filters, expected: list[Passage]) -> None:
+
+    assert set(await ids(filled, "lamp horn flag", filters=filters)) == {kept.chunk.chunk_id for kept in expected}
+    assert await filled.count(filters) == len(expected)
+
+
+async def test_the_same_question_has_the_same_candidates(store: PassageStore) -> None:
+    # Many are exactly as near as each other, so that the order among them is the store's own.
+    many = [passage(f"Page {number}", vector=vector_of("same"), index=number) for number in range(60)]
+    await store.change(put=many, drop=[])
+    first = await store.candidates(vector_of("same"), "page", limit=20, filters=EVERYWHERE)
+    assert [await store.candidates(vector_of("same"), "page", limit=20, filters=EVERYWHERE) for _ in range(5)] == [
+        first
+    ] * 5
+
+
+@ONLY_LOOKS
+async def test_many_may_ask_at_once(filled: PassageStore) -> None:
+    questions = ["lamp oil", "horn fog", "red flag"] * 10
+    alone = [await ids(filled, question) for question in questions]
+
+    async with asyncio.TaskGroup() as group:
+        together = [group.create_task(ids(filled, question)) for question in questions]
+
+    assert [task.result() for task in together] == alone
+
+
+async def test_many_passages_are_kept_as_well_as_one(store: PassageStore) -> None:
+    vectors = np.random.default_rng(7).standard_normal((700, DIMENSION)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    many = [passage(f"Line {number}.", vector=vectors[number], index=number) for number in range(700)]
+    await store.change(put=many, drop=[])
+    await store.change(put=[], drop=[kept.chunk.chunk_id for kept in many[::2]])
+
+    got = await store.fetch([kept.chunk.chunk_id for kept in many])
+
+    assert await store.count(EVERYWHERE) == len(got) == 350
+    assert all(same(got[kept.chunk.chunk_id], kept) for kept in many[1::2])

@@ -1,0 +1,67 @@
+"""Where the line between covered and not covered is drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bythebook.passages.calibration import HIGHEST, LOWEST, TRIED, UNTRIED, USUAL, Calibration, draw_line
+from bythebook.passages.strangers import STRANGERS
+from wordbook import WordBook
+
+
+@pytest.mark.parametrize(
+    ("covered", "foreign", "line"),
+    [
+        pytest.param([0.9] * 20, [0.1] * 20, LOWEST, id="far apart: as low as it goes"),
+        pytest.param([0.9] * 20, [0.6] * 20, 0.6, id="as high as foreign questions ask for"),
+        pytest.param([0.95] * 20, [0.9] * 20, HIGHEST, id="never higher than this"),
+        pytest.param([0.55] * 20, [0.65] * 20, 0.55, id="the book's own questions come first"),
+        pytest.param([0.2] * 20, [0.65] * 20, USUAL, id="hopeless: the usual line"),
+        pytest.param([0.2] * 20, [0.45] * 20, 0.45, id="low on both sides"),
+        pytest.param([0.8] * 10, [0.1] * 9 + [0.99], LOWEST, id="one foreign question in ten may pass"),
+        pytest.param([0.9], [0.3], LOWEST, id="a book with one question"),
+        pytest.param([0.9] * 20, [0.61234] * 20, 0.612, id="rounded"),
+    ],
+)
+def test_draw_line(covered: list[float], foreign: list[float], line: float) -> None:
+    assert draw_line(covered, foreign) == line
+
+
+@pytest.mark.parametrize(
+    ("chunks", "holds"),
+    [(100, True), (81, True), (120, True), (79, False), (121, False), (0, False)],
+    ids=["same", "a little smaller", "a little larger", "smaller", "larger", "gone"],
+)
+def test_a_calibration_holds_while_the_book_is_much_the_same(chunks: int, holds: bool) -> None:
+    assert Calibration(cutoff=0.5, kept=1.0, refused=1.0, questions=24, chunks=100).still_holds(chunks) is holds
+
+
+async def test_a_book_is_calibrated_when_it_is_read_in_and_always_alike(tmp_path: Path, lighthouse: Path) -> None:
+    calibrations = []
+    for name in ("one", "two"):
+        book = WordBook(tmp_path / name)
+        await book.ingest(lighthouse)
+        with book.shelf() as shelf:
+            async with shelf.edition() as edition:
+                calibrations.append(edition.calibration)
+
+    assert calibrations[0] == calibrations[1]
+    assert LOWEST <= calibrations[0].cutoff <= HIGHEST
+    assert 0 < calibrations[0].questions <= TRIED
+    assert calibrations[0].kept > 0
+
+
+async def test_a_book_without_a_single_sentence_has_the_usual_line(tmp_path: Path) -> None:
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages" / "a.md").write_text("# A\n\nOil.")
+    book = WordBook(tmp_path / "index")
+    await book.ingest(tmp_path / "pages")
+    with book.shelf() as shelf:
+        async with shelf.edition() as edition:
+            assert edition.calibration == UNTRIED
+
+
+def test_there_are_enough_foreign_questions() -> None:
+    assert len(set(STRANGERS)) >= TRIED

@@ -1,0 +1,171 @@
+"""Settings: where they come from, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bythebook.errors import ConfigurationError
+from bythebook.settings import KNOWN, PREFIX, Settings
+
+
+@pytest.fixture(autouse=True)
+def only_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of this machine's environment."""
+    for name in KNOWN:
+        monkeypatch.delenv(PREFIX + name.upper(), raising=False)
+
+
+def load(folder: Path, *, toml: str = "", env: str = "", **arguments: Any) -> Settings:
+    (folder / "bythebook.toml").write_text(toml, encoding="utf-8")
+    (folder / ".env").write_text(env, encoding="utf-8")
+    return Settings.load(arguments, folder=folder)
+
+
+def test_without_anything_there_are_defaults(tmp_path: Path) -> None:
+    settings = Settings.load(folder=tmp_path)
+    assert settings == Settings()
+    assert settings.origins == {}
+    assert (settings.data_dir, settings.chunk_tokens, settings.retrieval_top_k) == (Path(".bythebook"), 220, 5)
+    assert (settings.retrieval_threshold, settings.site_style, settings.site_url) == ("auto", "auto", "")
+
+
+@pytest.mark.parametrize(
+    ("origins", "value"),
+    [
+        pytest.param([], 5, id="default"),
+        pytest.param(["bythebook.toml"], 6, id="the file"),
+        pytest.param(["bythebook.toml", ".env"], 7, id=".env wins over the file"),
+        pytest.param(["bythebook.toml", ".env", "environment"], 8, id="the environment wins over .env"),
+        pytest.param(["bythebook.toml", ".env", "environment", "argument"], 9, id="arguments win over all"),
+        pytest.param(["bythebook.toml", "argument"], 9, id="whatever is between"),
+    ],
+)
+def test_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, origins: list[str], value: int) -> None:
+    if "environment" in origins:
+        monkeypatch.setenv("BYTHEBOOK_RETRIEVAL_TOP_K", "8")
+    settings = load(
+        tmp_path,
+        toml="retrieval_top_k = 6" if "bythebook.toml" in origins else "",
+        env="BYTHEBOOK_RETRIEVAL_TOP_K=7" if ".env" in origins else "",
+        retrieval_top_k=9 if "argument" in origins else None,
+    )
+    assert settings.retrieval_top_k == value
+    assert settings.origins == ({"retrieval_top_k": origins[-1]} if origins else {})
+
+
+def test_a_table_prefixes_its_names(tmp_path: Path) -> None:
+    settings = load(tmp_path, toml='data_dir = "~/here"\n[chunk]\ntokens = 100\noverlap = 10\n[site]\nstyle = "mkdocs"')
+    assert (settings.chunk_tokens, settings.chunk_overlap, settings.site_style) == (100, 10, "mkdocs")
+    assert settings.data_dir == Path.home() / "here"
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        pytest.param("BYTHEBOOK_SITE_URL=https://b.example/", "https://b.example/", id="plain"),
+        pytest.param("BYTHEBOOK_SITE_URL = https://b.example/ ", "https://b.example/", id="spaces"),
+        pytest.param("export BYTHEBOOK_SITE_URL=https://b.example/", "https://b.example/", id="export"),
+        pytest.param("  export  BYTHEBOOK_SITE_URL=x", "x", id="export after spaces"),
+        pytest.param("BYTHEBOOK_SITE_URL='a b'", "a b", id="single quotes"),
+        pytest.param('BYTHEBOOK_SITE_URL="a b"', "a b", id="double quotes"),
+        pytest.param("""BYTHEBOOK_SITE_URL="it's" """, "it's", id="a quote inside quotes"),
+        pytest.param("BYTHEBOOK_SITE_URL=https://b.example/ # ours", "https://b.example/", id="a comment"),
+        pytest.param("BYTHEBOOK_SITE_URL='x # y' # ours", "x # y", id="a comment after quotes"),
+        pytest.param("BYTHEBOOK_SITE_URL=https://b.example/#top", "https://b.example/#top", id="a hash inside"),
+        pytest.param("BYTHEBOOK_SITE_URL=a=b", "a=b", id="an equals sign"),
+        pytest.param("BYTHEBOOK_SITE_URL=$HOME/`ls`", "$HOME/`ls`", id="nothing is expanded or run"),
+        pytest.param("BYTHEBOOK_SITE_URL=", "", id="empty"),
+        pytest.param("# BYTHEBOOK_SITE_URL=x", "", id="commented out"),
+        pytest.param("\ufeffBYTHEBOOK_SITE_URL=x", "x", id="a byte order mark"),
+        pytest.param("OTHER=1\r\nBYTHEBOOK_SITE_URL=x\r\nnot an assignment\r\n", "x", id="among others"),
+    ],
+)
+def test_dotenv(tmp_path: Path, line: str, value: str) -> None:
+    assert load(tmp_path, env=line).site_url == value
+
+
+@pytest.mark.parametrize(
+    ("toml", "message"),
+    [
+        pytest.param("chunk_token = 100", "Did you mean 'chunk_tokens'?", id="a slip"),
+        pytest.param("[retrieval]\ntopk = 3", "Did you mean 'retrieval_top_k'?", id="a slip in a table"),
+        pytest.param("zebra = 1", "'bythebook config' lists them all", id="nothing like it"),
+        pytest.param("origins = 1", "there is no setting 'origins'", id="not a setting"),
+        pytest.param("[chunk.more]\ntokens = 1", "there is no setting 'chunk_more'", id="a table in a table"),
+        pytest.param("chunk_tokens = ", "bythebook.toml cannot be read", id="bad TOML"),
+        pytest.param("chunk_tokens = 1\nchunk_tokens = 2", "bythebook.toml cannot be read", id="twice"),
+        pytest.param("chunk_tokens = 31", "chunk_tokens must be from 32 to 4096, not 31", id="too small"),
+        pytest.param("chunk_tokens = 4097", "from 32 to 4096", id="too large"),
+        pytest.param("retrieval_top_k = 21", "from 1 to 20", id="too many"),
+        pytest.param("retrieval_threshold = 1.01", "from 0.0 to 1.0", id="above one"),
+        pytest.param("retrieval_threshold = nan", "from 0.0 to 1.0", id="not a number"),
+        pytest.param('retrieval_threshold = "much"', "use a number", id="not auto either"),
+        pytest.param("retrieval_threshold = [0.5]", "use a number", id="a list for a number"),
+        pytest.param("chunk_tokens = 100.7", "use a whole number", id="a part of a token"),
+        pytest.param("chunk_tokens = inf", "use a whole number", id="endless"),
+        pytest.param("retrieval_top_k = true", "use a whole number", id="true is not one"),
+        pytest.param('chunk_tokens = "many"', "use a whole number", id="words for a number"),
+        pytest.param('site_style = "hugo"', "use one of auto, docusaurus, mkdocs", id="an unknown style"),
+        pytest.param("site_url = 3", "use text in quotes", id="a number for text"),
+        pytest.param('data_dir = ""', "name a folder", id="an empty folder"),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, toml: str, message: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load(tmp_path, toml=toml)
+    assert message in str(caught.value)
+    assert "bythebook.toml" in str(caught.value)
+
+
+def test_an_unknown_name_in_the_environment_is_refused_with_its_origin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BYTHEBOOK_DATADIR", "x")
+    with pytest.raises(ConfigurationError, match=r"'datadir' \(from environment\). Did you mean 'data_dir'"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["bythebook.toml", ".env"])
+def test_a_file_that_is_not_text_is_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigurationError, match=f"{name} cannot be read"):
+        Settings.load(folder=tmp_path)
+
+
+@pytest.mark.parametrize(("value", "threshold"), [("auto", "auto"), ("0", 0.0), ("1", 1.0), ("0.35", 0.35)], ids=str)
+def test_a_threshold_is_auto_or_a_number(tmp_path: Path, value: str, threshold: float | str) -> None:
+    assert load(tmp_path, retrieval_threshold=value).retrieval_threshold == threshold
+
+
+@pytest.mark.parametrize(
+    ("toml", "name", "bound"),
+    [
+        (f"{name} = {known.metadata[edge]}", name, known.metadata[edge])
+        for name, known in KNOWN.items()
+        for edge in ("least", "most")
+        if known.metadata[edge] is not None
+    ],
+    ids=str,
+)
+def test_the_bounds_themselves_are_allowed(tmp_path: Path, toml: str, name: str, bound: float) -> None:
+    assert getattr(load(tmp_path, toml=toml), name) == bound
+
+
+def test_models_are_kept_where_caches_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert Settings.load(folder=tmp_path).model_folder == tmp_path / "cache" / "bythebook" / "models"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert Settings.load(folder=tmp_path).model_folder == Path.home() / ".cache" / "bythebook" / "models"
+
+
+def test_every_setting_is_shown_with_its_value_origin_and_purpose(tmp_path: Path) -> None:
+    shown = load(tmp_path, toml="chunk_tokens = 100").shown()
+    assert [name for name, *_ in shown] == list(KNOWN)
+    assert all(purpose.endswith(".") for *_, purpose in shown)
+    assert {(name, value, origin) for name, value, origin, _ in shown} >= {
+        ("chunk_tokens", "100", "bythebook.toml"),
+        ("retrieval_top_k", "5", "default"),
+    }
