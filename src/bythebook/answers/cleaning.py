@@ -63,7 +63,20 @@ class Cleaner:
 
     def feed(self, text: str) -> str:
         """What may be shown, now that `text` has come."""
-        self._held += _FORBIDDEN.sub("", text)
+        return self._take(_FORBIDDEN.sub("", text))
+
+    def end(self) -> str:
+        """What is left, now that nothing follows."""
+        self._final = True
+        return self._take("")
+
+    def again(self, text: str) -> str:
+        """A whole text that was put together from cleaned parts, with the marks it has."""
+        self._final = True
+        return self._take(text)
+
+    def _take(self, text: str) -> str:
+        self._held += text
         try:
             while self._held:
                 self._step()
@@ -72,11 +85,6 @@ class Cleaner:
         shown = "".join(self._out)
         self._out.clear()
         return shown
-
-    def end(self) -> str:
-        """What is left, now that nothing follows."""
-        self._final = True
-        return self.feed("")
 
     def _step(self) -> None:
         """Deal with what the held text begins with."""
@@ -88,7 +96,9 @@ class Cleaner:
             self._space, self._line_starts = "", True
             self._write("\n", drop=1)
         elif char.isspace():
-            self._space += char
+            # Where something was left out, one of the spaces around it is enough.
+            twice = self._left_out and (self._space or self._tail[-1] == "\n")
+            self._space += "" if twice else char
             self._held = self._held[1:]
         elif char in SUPERSCRIPT_DIGITS:
             self._superscript()
