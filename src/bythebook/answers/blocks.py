@@ -20,6 +20,7 @@ _QUOTE = re.compile(r"\s*>\s?")
 _RULE = re.compile(r"\s*\|?\s*:?-{2,}[\s:|-]*$|\s*(?:[-*_]\s*){3,}$")
 _CODE = re.compile(r"`[^`\n]*`")
 _MARKS = "\U000f0000-\U000f0fff"
+_AROUND = re.compile(rf"\(\s*([{_MARKS}][{_MARKS}\s,;]*)\)")
 # A marker behind the full stop belongs to the sentence before it.
 _BEHIND = re.compile(rf"([.!?…:]+[\"'”’)*_]*)(\s*[{_MARKS}]+)(?=\s|$|[^\w{_MARKS}])")
 
@@ -113,6 +114,7 @@ def _prose(lines: list[str], apart: bool) -> Block:
             break
     first = lines[0][len(lead) :]
     whole = " ".join([first.strip(), *(_QUOTE.sub("", line).strip() for line in lines[1:])])
+    whole = _AROUND.sub(r"\1", whole)
     settled = _BEHIND.sub(lambda found: found[2].strip() + found[1], whole)
     # A full stop in code ends no sentence.
     masked = _CODE.sub(lambda code: "X" * len(code[0]), settled)

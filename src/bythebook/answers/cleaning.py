@@ -34,11 +34,12 @@ _FORBIDDEN = re.compile(
 _WORD = re.compile(rf"[^\s\\`!\[(<【|{SUPERSCRIPT_DIGITS}]+")
 _SPACE = re.compile(r"[^\S\n]+")
 _ADDRESS = re.compile(r"(?<![A-Za-z0-9])(?:(?:https?|ftp|file|wss?)://|mailto:|www\.)", re.IGNORECASE)
-_NO_ADDRESS = re.compile(r"[\s<>\"`|\]{}【]")
-_LOOPBACK = re.compile(r"https?://(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])(?![\w.-])", re.IGNORECASE)
+_NO_ADDRESS = re.compile(r"[\s<>\"`|\[\]{}【]")
+_LOOPBACK = re.compile(r"https?://(?:localhost|127\.0\.0\.1|0\.0\.0\.0)(?![\w.-])", re.IGNORECASE)
+_RISKY = re.compile(r"[\[<]|://|www\.|@", re.IGNORECASE)
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _PARENTHESIS = re.compile(r"\(\s*(?:\d|\[|see\b|sources?\b|from\b|cf\b|https?:|www\.)", re.IGNORECASE)
-_MAY_CITE = ("see", "source", "from", "cf", "http", "www")
+_MAY_CITE = ("see", "source", "sources", "from", "cf", "http:", "https:", "www.")
 _COUNTED = re.compile(r"\(\s*(?:see\s+)?(?:sources?:?\s*)?(\d[\d\s,;–-]*)\)(?=[.,;:!?)]|\s*\Z|\s*\n)", re.IGNORECASE)
 _BRACKETED = re.compile(r"\(\s*(?:see\s+|cf\.\s+|sources?:?\s*)?((?:\[\^?[\d\s,;–-]+\][\s,;]*)+)\)", re.IGNORECASE)
 _SOURCED = re.compile(r"\(\s*((?:(?:sources?|see|from)\b|https?://|www\.)[^()\n]*)\)", re.IGNORECASE)
@@ -55,6 +56,8 @@ class Cleaner:
         self._line_starts = True
         self._fence: Fence | None = None
         self._sources = Sources(passages)
+        self._barred = False
+        """Whether a bar stands in code on this line."""
         self._space = ""
         self._left_out = False
         self._tail = "\n"
@@ -93,7 +96,7 @@ class Cleaner:
             return
         char = self._held[0]
         if char == "\n":
-            self._space, self._line_starts = "", True
+            self._space, self._line_starts, self._barred = "", True, False
             self._write("\n", drop=1)
         elif char.isspace():
             # Where something was left out, one of the spaces around it is enough.
@@ -150,7 +153,7 @@ class Cleaner:
         elif _EMAIL.search(word):
             self._write(_EMAIL.sub(lambda found: f"`{found[0]}`", word), drop=len(word))
         else:
-            self._write(word, drop=len(word))
+            self._write(word.replace("]:", "] :"), drop=len(word))
 
     def _address(self) -> None:
         """An address in the open: a citation, or gone. Only one on the reader's own machine may stay, as code."""
@@ -174,10 +177,19 @@ class Cleaner:
         self._write(self._held[:size], drop=size)
 
     def _code(self) -> None:
+        """Code stays as it is. Backticks without a partner go, or the next ones would pair with them.
+
+        A bar may end a cell of a table, and then the code on this line pairs up differently: what could be a link in
+        it is not left to code any more.
+        """
+        run = len(self._held) - len(self._held.lstrip("`"))
         end = after_code(self._held, 0, final=self._final)
-        if end is None:
-            end = len(self._held) - len(self._held.lstrip("`"))
-        self._write(self._held[:end], drop=end)
+        code = self._held[:end]
+        self._barred = self._barred or (end is not None and "|" in code)
+        if end is None or (self._barred and _RISKY.search(code)):
+            self._leave_out(run)
+        else:
+            self._write(code, drop=end)
 
     def _superscript(self) -> None:
         size = len(self._held) - len(self._held.lstrip(SUPERSCRIPT_DIGITS))
@@ -284,7 +296,7 @@ class Cleaner:
     def _parenthesis_to_read(self) -> int:
         """How much must be looked at: up to the first word behind the parenthesis, if it may cite at all."""
         inner = self._held[1:].lstrip().lower()
-        if not inner or any(len(inner) < len(word) and word.startswith(inner) for word in _MAY_CITE):
+        if not inner or any(word.startswith(inner) for word in _MAY_CITE):
             self._wait()
         if not _PARENTHESIS.match(self._held):
             return 1
@@ -347,7 +359,7 @@ class Cleaner:
         last = (self._tail + space)[-1]
         bracket = last == "]" or bool(positions(last))
         opens = text[0] in "([:" or bool(positions(text[0]))
-        joins = (
+        joins = (last == text[0] == "`") or (
             (bracket and opens) or (last == "!" and opens) or (last == "<" and (text[0].isalpha() or text[0] in "/!?"))
         )
         self._out.append(f"{space}{' ' if joins else ''}{text}")

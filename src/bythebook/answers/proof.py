@@ -2,11 +2,11 @@
 
 What happens to sentences that claim nothing themselves:
 
-- A heading, an introduction ("Here is how:") or a turn of phrase ("In summary,") stays with what it belongs to, and goes
-  with it.
-- A sentence that says the book lacks something cannot be quoted. It stays beside something proven, as the honest end of
-  half an answer. When nothing else is left the answer is no answer: `declined` says so, and it is for the caller to
-  refuse.
+- A heading, an introduction ("Here is how:") or a turn of phrase ("In summary,") stays with what it belongs to, and
+  goes with it.
+- A sentence that says the book lacks something cannot be quoted. It stays beside something proven, as the honest end
+  of half an answer. When nothing else is left the answer is no answer: `declined` says so, and it is for the caller
+  to refuse.
 """
 
 from __future__ import annotations

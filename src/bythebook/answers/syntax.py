@@ -71,21 +71,16 @@ def after_destination(text: str, start: int, *, final: bool) -> int | None:
 
 
 def after_code(text: str, start: int, *, final: bool) -> int | None:
-    """Behind the code span that begins with the backtick at `start`, if it ends on the same line.
-
-    A bar ends a cell of a table, and the code with it; so code with a bar in it is none.
-    """
+    """Behind the code span that begins with the backtick at `start`, if it ends on the same line."""
     run = len(text) - start - len(text[start:].lstrip("`"))
-    ticks = text[start : start + run]
     line = text.find("\n", start)
     within = text[start : line if line >= 0 else len(text)][:LONGEST]
-    closing = re.compile(rf"(?<!`){ticks}(?!`)").search(within, run)
-    if closing is None or (closing.end() == len(within) and line < 0 and not final and len(within) < LONGEST):
-        if line < 0 and not final and len(within) < LONGEST:
-            raise More
-        if closing is None:
-            return None
-    return None if "|" in within[: closing.end()] else start + closing.end()
+    unfinished = line < 0 and not final and len(within) < LONGEST
+    closing = re.compile(rf"(?<!`){'`' * run}(?!`)").search(within, run)
+    # A backtick at the very end may be the first of several.
+    if unfinished and (closing is None or closing.end() == len(within)):
+        raise More
+    return start + closing.end() if closing else None
 
 
 def after_html(text: str, *, final: bool) -> int | None:
