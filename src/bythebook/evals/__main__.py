@@ -5,6 +5,9 @@ python -m bythebook.evals refusal FOLDER                    half of the document
                                                             must be refused
 python -m bythebook.evals refusal FOLDER --strangers OTHER  another collection's questions must be refused
 python -m bythebook.evals refusal FOLDER --fit              also the weights that would tell them apart best
+python -m bythebook.evals followups FOLDER ...              how well a question of a conversation is made stand-alone
+python -m bythebook.evals proof FILE ...                    how well supported claims are told from others
+python -m bythebook.evals proof FILE ... --fit              the weights that would tell them apart best
 """
 
 from __future__ import annotations
@@ -15,11 +18,12 @@ import json
 import random
 import sys
 from contextlib import asynccontextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bythebook.assemble import Book
-from bythebook.evals import refusal, retrieval
+from bythebook.evals import followups, proof, refusal, retrieval
 from bythebook.evals.corpus import Corpus, Question
 from bythebook.settings import Settings
 
@@ -68,6 +72,26 @@ async def _refusal(options: argparse.Namespace) -> dict[str, object]:
     return {"collection": options.folder.name, "questions": most, **figures, **fitted}
 
 
+async def _followups(options: argparse.Namespace) -> dict[str, object]:
+    name = options.folder.name
+    if not any(options.folder.glob("corpus.jsonl*")):
+        return {"collection": name, **followups.compare(islice(followups.turns(options.folder), options.limit))}
+    corpus = Corpus(options.folder)
+    questions = [question for question in corpus.questions() if question.relevant][: options.limit]
+    async with _book(corpus, name) as (book, report), book.edition() as edition:
+        figures = await followups.measure(edition, book.embedder, questions, progress=_show)
+    return {"collection": name, "documents": report.pages, "chunks": report.chunks, **figures}
+
+
+async def _proof(options: argparse.Namespace) -> dict[str, object]:
+    async with Book.open(Settings.load(), say=_say) as book:
+        if options.fit:
+            collections = [proof.Pairs(file, limit=options.limit) for file in options.folders]
+            return {"fit": await proof.fit(collections, book.embedder, progress=_show)}
+        figures = await proof.measure(proof.Pairs(options.folder, limit=options.limit), book.embedder, progress=_show)
+    return {"collection": options.folder.parent.name, **figures}
+
+
 def _halved(corpus: Corpus, asked: list[Question]) -> tuple[list[Question], list[Question]]:
     """Leave out every second title; what is asked about those must be refused."""
     titles = corpus.titles()
@@ -91,20 +115,24 @@ def _show(stage: str, done: int, total: int) -> None:
         sys.stderr.write(f"\r{stage} {done}/{total} " + ("\n" if done == total else ""))
 
 
+_MEASURES = {"retrieval": _retrieval, "refusal": _refusal, "followups": _followups, "proof": _proof}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m bythebook.evals", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["retrieval", "refusal"])
-    parser.add_argument("folders", nargs="+", type=Path, help="folders with corpus, queries and qrels")
+    parser.add_argument("what", choices=list(_MEASURES))
+    parser.add_argument("folders", nargs="+", type=Path, help="folders with corpus, queries and qrels, or files with pairs")
     parser.add_argument("--limit", type=int, default=sys.maxsize, help="ask only so many questions of each kind")
     parser.add_argument("--seed", type=int, default=1, help="which questions, when there are more")
     parser.add_argument("--strangers", type=Path, help="a collection whose questions must be refused")
     parser.add_argument("--fit", action="store_true", help="also fit the rule to these questions")
     options = parser.parse_args()
-    measure = {"retrieval": _retrieval, "refusal": _refusal}[options.what]
-    for folder in options.folders:
-        figures = asyncio.run(measure(argparse.Namespace(**vars(options), folder=folder)))
+    # Weights are fitted to all collections together, figures are taken of each.
+    together = options.what == "proof" and options.fit
+    for folder in options.folders[:1] if together else options.folders:
+        figures = asyncio.run(_MEASURES[options.what](argparse.Namespace(**vars(options), folder=folder)))
         sys.stdout.write(json.dumps(figures) + "\n")
         sys.stdout.flush()
 

@@ -1,0 +1,259 @@
+"""Proof: every sentence a model said is held against the passages it was given, and keeps its place only with a quote.
+
+What happens to sentences that claim nothing themselves:
+
+- A heading, an introduction ("Here is how:") or a turn of phrase ("In summary,") stays with what it belongs to, and
+  goes with it.
+- A sentence that says the book lacks something cannot be quoted. It stays beside something proven, as the honest end
+  of half an answer. When nothing else is left the answer is no answer: `declined` says so, and it is for the caller
+  to refuse.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from itertools import takewhile
+from typing import TYPE_CHECKING, Literal
+
+from bythebook.answers.blocks import Block, Kind, blocks, joined, noted
+from bythebook.answers.cleaning import Cleaner, clean
+from bythebook.answers.markers import Passages, mark, numbered
+from bythebook.answers.support import Desk, read
+from bythebook.passages import citation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bythebook.answers.support import Lexicon, Quote, Support
+    from bythebook.passages import Citation, RetrievalResult
+    from bythebook.vectors import Embedder
+
+    Unsupported = Literal["remove", "mark"]
+
+UNVERIFIED = "[unverified]"
+_CODE_QUOTED = 0.7
+"""How much of a block of code must stand in a passage. A reader runs it as it is, so likeness is not enough."""
+_LONGEST_INTRODUCTION = 14
+
+_LACKS = re.compile(
+    r"\b(?:book|passages?|documentation|docs|context|pages?|sources?|text|manual|course|sections?|excerpts?|material)\b"
+    r"[^.]{0,60}\b(?:not|n['’]t|no|lacks?)\b[^.]{0,30}"
+    r"\b(?:mention|say|cover|contain|provide|include|specif|discuss|describe|explain|address|give|state|information)"
+    r"|\b(?:i|we) (?:do not|don['’]t|could not|couldn['’]t|cannot|can['’]t|did not|didn['’]t) "
+    r"(?:have|find|see|know|answer|provide|determine)\b"
+    r"|\b(?:no|not enough|insufficient) (?:further |specific |more )?information\b"
+    r"|\bnot (?:covered|mentioned|specified|discussed)\b",
+    re.IGNORECASE,
+)
+_SAYS_NOTHING = frozenset(
+    "above according additionally also answer based below book briefly can conclusion context course details do does "
+    "documentation example examples explanation feel finally first firstly following follows for free further glad "
+    "happy have hello help helpful helps here hi hope how i if important in information instance is it know lastly let "
+    "look main manner may me more need next note now of ok okay on one ones other our out overall overview passage "
+    "passages please point points provided question questions see shall short simple so some sources step steps such "
+    "sum summarise summarize summary sure text thank thanks that the them then there therefore these things this those "
+    "thus to us want way ways we what will with would yes you your are as at an a and by be any all about few ask "
+    "key has had was were which from use used".split()
+)
+_BOLD = re.compile(r"(\*\*|__).{1,80}\1:?|(\*\*|__).{1,80}:\2")
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?|\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A sentence that stays, with the numbers of its citations."""
+
+    text: str
+    numbers: tuple[int, ...]
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Doubted:
+    """A sentence no passage bears out, and why not."""
+
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What is left of a model's answer."""
+
+    text: str
+    """In Markdown, citations as [1], [2] in the order they appear. Empty when nothing was proven."""
+    citations: tuple[Citation, ...]
+    kept: tuple[Kept, ...]
+    doubted: tuple[Doubted, ...]
+    """What was removed, or marked as unverified."""
+    declined: bool
+    """Whether the model itself said that the book does not say."""
+    milliseconds: float
+
+    @property
+    def proven(self) -> bool:
+        """Whether anything is left to answer with."""
+        return bool(self.citations)
+
+
+class _Verdict(Enum):
+    PROVEN = auto()
+    DOUBTED = auto()
+    LACKS = auto()
+    EMPTY = auto()
+    """It claims nothing: it goes with its neighbours."""
+
+
+async def prove(
+    answer: str,
+    results: Sequence[RetrievalResult],
+    *,
+    edition: Lexicon,
+    embedder: Embedder,
+    unsupported: Unsupported = "remove",
+) -> Proof:
+    """Hold every sentence of the answer against the passages it was given."""
+    started = time.perf_counter()
+    desk = Desk(results, edition)
+    parts = [
+        _Part(block, one.text, desk.look_up(_body(one.text, block.kind), named=one.named))
+        for block in blocks(clean(answer, Passages(results, aliases=answer)))
+        for one in block.said
+    ]
+    claims = [part for part in parts if part.claims]
+    read_closely = await read([part.support for part in claims], embedder)
+    closely = dict(zip(map(id, claims), read_closely, strict=True))
+    judged = _judged([replace(part, support=closely.get(id(part), part.support)) for part in parts])
+    return _written(judged, unsupported=unsupported, started=started)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A sentence of the answer, in its block."""
+
+    block: Block
+    text: str
+    support: Support
+
+    @property
+    def claims(self) -> bool:
+        """Whether it says something that can be true or false."""
+        prose = self.block.kind in (Kind.PARAGRAPH, Kind.ITEM, Kind.ROW)
+        return prose and any(word not in _SAYS_NOTHING for word in _WORD.findall(self.text.lower()))
+
+    @property
+    def introduces(self) -> bool:
+        return self.text.rstrip("*_ ").endswith(":") and self.block.kind in (Kind.PARAGRAPH, Kind.ITEM)
+
+    @property
+    def heads(self) -> int:
+        """The level of the heading it is, a line in bold being the lowest; 0 when it is none."""
+        if self.block.kind is Kind.HEADING:
+            return self.block.lead.count("#")
+        bold = self.block.kind is Kind.PARAGRAPH and len(self.block.said) == 1 and _BOLD.fullmatch(self.text)
+        return 7 if bold and not self.support.holds else 0
+
+
+def _body(text: str, kind: Kind) -> str:
+    return "\n".join(text.split("\n")[1:-1]) if kind is Kind.CODE else text
+
+
+def _judged(parts: Sequence[_Part]) -> list[tuple[_Part, _Verdict]]:
+    judged = [(part, _verdict(part)) for part in parts]
+    # The first row of a table names its columns.
+    for index, (part, _) in enumerate(judged[1:], start=1):
+        if part.block.kind is Kind.RULE and judged[index - 1][0].block.kind is Kind.ROW:
+            judged[index - 1] = (judged[index - 1][0], _Verdict.EMPTY)
+    return judged
+
+
+def _verdict(part: _Part) -> _Verdict:
+    if part.block.kind is Kind.CODE:
+        return _Verdict.PROVEN if part.support.features.quoted >= _CODE_QUOTED else _Verdict.DOUBTED
+    if not part.claims or part.heads:
+        return _Verdict.EMPTY
+    if part.support.holds:
+        return _Verdict.PROVEN
+    if _LACKS.search(part.text):
+        return _Verdict.LACKS
+    short = len(part.text.split()) <= _LONGEST_INTRODUCTION
+    return _Verdict.EMPTY if part.introduces and short and not part.support.objection else _Verdict.DOUBTED
+
+
+def _written(judged: Sequence[tuple[_Part, _Verdict]], *, unsupported: Unsupported, started: float) -> Proof:
+    """The answer made of what stays, its citations numbered as they come."""
+    proven = any(verdict is _Verdict.PROVEN for _, verdict in judged)
+    stays = _staying([verdict for _, verdict in judged], [part for part, _ in judged], unsupported)
+    numbers: dict[Quote, int] = {}
+    kept: list[Kept] = []
+    written: list[tuple[_Part, str]] = []
+    for (part, verdict), stay in zip(judged, stays, strict=True):
+        if not (stay and proven):
+            continue
+        quotes = part.support.quotes if verdict is _Verdict.PROVEN else ()
+        cited = tuple(numbers.setdefault(quote, len(numbers) + 1) for quote in quotes)
+        note = "".join(map(mark, cited)) if verdict is not _Verdict.DOUBTED else UNVERIFIED
+        text = noted(part.text, note, part.block.kind)
+        written.append((part, text))
+        kept.append(Kept(numbered(text), cited, part.support.confidence if cited else 0.0))
+    doubted = [Doubted(part.text, _reason(part)) for part, verdict in judged if verdict is _Verdict.DOUBTED]
+    return Proof(
+        text=numbered(Cleaner(Passages(())).again(_joined(written))),
+        citations=tuple(citation(quote.result, quote.start, quote.end, number=n) for quote, n in numbers.items()),
+        kept=tuple(kept),
+        doubted=tuple(doubted),
+        declined=any(verdict is _Verdict.LACKS for _, verdict in judged),
+        milliseconds=(time.perf_counter() - started) * 1000,
+    )
+
+
+def _joined(written: Sequence[tuple[_Part, str]]) -> str:
+    """The sentences in their blocks again."""
+    whole: list[tuple[Block, str]] = []
+    for part, text in written:
+        if whole and whole[-1][0] is part.block:
+            whole[-1] = (part.block, f"{whole[-1][1]} {text}")
+        else:
+            whole.append((part.block, text))
+    return joined(whole)
+
+
+def _staying(verdicts: Sequence[_Verdict], parts: Sequence[_Part], unsupported: Unsupported) -> list[bool]:
+    alive = {_Verdict.PROVEN, _Verdict.DOUBTED} if unsupported == "mark" else {_Verdict.PROVEN}
+    return [
+        verdict in alive
+        or verdict is _Verdict.LACKS
+        or (verdict is _Verdict.EMPTY and any(verdicts[other] in alive for other in _belonging(parts, index)))
+        for index, verdict in enumerate(verdicts)
+    ]
+
+
+def _belonging(parts: Sequence[_Part], index: int) -> list[int]:
+    """What an empty part stands or falls with."""
+    part = parts[index]
+    after = range(index + 1, len(parts))
+    if part.heads:
+        return list(takewhile(lambda other: not 0 < parts[other].heads <= part.heads, after))
+    if part.block.kind in (Kind.ROW, Kind.RULE):
+        return list(takewhile(lambda other: parts[other].block.kind in (Kind.ROW, Kind.RULE), after))
+    same = [other for other in range(len(parts)) if parts[other].block is part.block]
+    if not part.introduces:
+        return same
+    follows = takewhile(lambda other: not parts[other].heads and _still_introduced(parts, index, other), after)
+    return list(follows)
+
+
+def _still_introduced(parts: Sequence[_Part], index: int, other: int) -> bool:
+    """The very next thing is introduced, and the list, table or code that follows it."""
+    return other == index + 1 or parts[other].block.kind in (Kind.ITEM, Kind.ROW, Kind.RULE, Kind.CODE)
+
+
+def _reason(part: _Part) -> str:
+    if part.support.objection:
+        return part.support.objection
+    if not part.support.quotes:
+        return "no passage speaks of it"
+    return f"no passage says it clearly enough (confidence {part.support.confidence:.2f})"

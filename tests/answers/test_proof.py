@@ -1,0 +1,197 @@
+"""What a model said is held against the passages it was given; what no quote bears out does not stay."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from answers.passages import Lexicon, found
+from bythebook.answers.proof import Proof, prove
+from bythebook.vectors import Identity
+
+if TYPE_CHECKING:
+    from bythebook.answers.proof import Unsupported
+    from bythebook.vectors import Vector
+
+WAYS: list[Unsupported] = ["remove", "mark"]
+
+RESULTS = found(
+    "ROS 2 is a set of software libraries and tools for building robot applications. It was first released in December "
+    "2017. Nodes are processes that perform computation.\n\nThe middleware of ROS 2 is DDS, which does not need a "
+    "central master. A queue holds at most 1,000 messages.",
+    "Nodes exchange messages over topics. A topic is a named bus. Use `ros2 topic echo /chatter` to print what is sent."
+    "\n\n```bash\nros2 topic list\nros2 topic echo /chatter\n```\n\n| Setting | Default |\n|---|---|\n| depth | 10 |",
+    "Isaac Sim is a simulator by NVIDIA. It needs at least 16 GB of memory and an RTX graphics card. Rendering takes "
+    "forty percent of the time.",
+)
+
+
+class Letters:
+    """Vectors from the letters of a text: near for texts alike, and nothing to load."""
+
+    identity = Identity("letters", 26)
+
+    def __init__(self) -> None:
+        self.embedded = 0
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+    async def documents(self, texts: Sequence[str]) -> AsyncGenerator[Vector]:
+        for text in texts:
+            self.embedded += 1
+            yield await self.query(text)
+
+    async def query(self, text: str) -> Vector:
+        counts = np.array([1 + text.lower().count(chr(97 + index)) for index in range(26)], dtype=np.float32)
+        vector: Vector = counts / np.linalg.norm(counts)
+        return vector
+
+
+async def proof_of(answer: str) -> Proof:
+    return await prove(answer, RESULTS, edition=Lexicon(RESULTS), embedder=Letters())
+
+
+@pytest.mark.parametrize(
+    ("said", "quote"),
+    [
+        pytest.param("Nodes are processes that perform computation.", "Nodes are processes", id="word for word"),
+        pytest.param("ROS 2 is libraries and tools for robot applications.", "ROS 2 is a set", id="in other words"),
+        pytest.param("It was released in December 2017.", "It was first released", id="a date"),
+        pytest.param("A queue holds at most 1000 messages.", "A queue holds", id="digits with and without commas"),
+        pytest.param("Rendering takes 40% of the time.", "Rendering takes forty", id="a number in words"),
+        pytest.param("Isaac Sim needs at least 16 GB of memory.", "It needs at least 16 GB", id="a measure"),
+        pytest.param("The middleware DDS needs no central master.", "The middleware of ROS 2", id="a negation"),
+        pytest.param("Use `ros2 topic echo /chatter` to print it.", "Use `ros2 topic echo", id="a command"),
+        pytest.param("| depth | 10 |", "| depth | 10 |", id="a row"),
+        pytest.param("```bash\nros2 topic list\n```", "```bash", id="code"),
+    ],
+)
+async def test_a_sentence_the_passages_bear_out_stays_with_its_quote(said: str, quote: str) -> None:
+    proof = await proof_of(said)
+    assert [citation.quote[: len(quote)] for citation in proof.citations] == [quote]
+    assert proof.doubted == ()
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        pytest.param("It was first released in December 2019.", "no passage has the number 2019", id="another year"),
+        pytest.param("A queue holds at most 2,000 messages.", "no passage has the number 2000", id="another number"),
+        pytest.param(
+            "It needs at least 16 MB of memory and an RTX graphics card.",
+            "the passages give the number in another measure",
+            id="another measure",
+        ),
+        pytest.param(
+            "The middleware of ROS 2 is DDS, which needs a central master.",
+            "one of sentence and quote says no, and the other does not",
+            id="without the not",
+        ),
+        pytest.param(
+            "Nodes are not processes that perform computation.",
+            "one of sentence and quote says no, and the other does not",
+            id="with a not",
+        ),
+        pytest.param("Use `ros2 bag record` to print what is sent.", "no passage has ros2 bag record", id="a command"),
+        pytest.param(
+            "Call `rclpy.spin_once` to perform computation.", "no passage has rclpy.spin_once", id="a name in code"
+        ),
+        pytest.param("Elephants migrate across savannas.", "no passage speaks of it", id="something else"),
+    ],
+)
+async def test_a_sentence_that_is_not_borne_out_goes_with_a_reason(said: str, reason: str) -> None:
+    proof = await proof_of(said)
+    assert ([doubted.reason for doubted in proof.doubted], proof.text, proof.proven) == ([reason], "", False)
+
+
+async def test_what_is_left_keeps_its_shape_and_is_numbered_as_it_comes() -> None:
+    proof = await proof_of(
+        "## Topics\n\nHere is how:\n\n- Nodes exchange messages over topics [2].\n- Nodes telepathically bond.\n"
+        "- Nodes are processes that perform computation. [1] A topic is a named bus.\n\n"
+        "```bash\nros2 topic list\n```\n\n## Weather\n\nIn summary, it rains in Paris. See [more](https://e.example).\n\n"
+        "Sources:\n- [1] https://e.example"
+    )
+    assert proof.text == (
+        "## Topics\n\nHere is how:\n\n- Nodes exchange messages over topics [1].\n"
+        "- Nodes are processes that perform computation [2]. A topic is a named bus [3].\n\n"
+        "```bash\nros2 topic list\n```\n\n[4]"
+    )
+
+
+async def test_two_sentences_on_one_quote_share_its_number() -> None:
+    proof = await proof_of("Nodes exchange messages over topics. Messages are exchanged over topics by nodes.")
+    assert proof.text == "Nodes exchange messages over topics [1]. Messages are exchanged over topics by nodes [1]."
+
+
+async def test_a_sentence_may_rest_on_two_places() -> None:
+    proof = await proof_of("Nodes are processes that perform computation, and Isaac Sim is a simulator by NVIDIA.")
+    assert {citation.chunk_id for citation in proof.citations} == {"chunk-1", "chunk-3"}
+
+
+async def test_the_passage_a_model_named_wins_between_equals() -> None:
+    twice = found("Nodes are processes.", "Nodes are processes.", titles=("A", "B"))
+    proof = await prove("Nodes are processes [2].", twice, edition=Lexicon(twice), embedder=Letters())
+    assert [citation.chunk_id for citation in proof.citations] == ["chunk-2"]
+
+
+async def test_unsupported_sentences_can_be_marked_instead() -> None:
+    answer = "Nodes exchange messages over topics. Elephants migrate across savannas."
+    proof = await prove(answer, RESULTS, edition=Lexicon(RESULTS), embedder=Letters(), unsupported="mark")
+    assert proof.text == "Nodes exchange messages over topics [1]. Elephants migrate across savannas [unverified]."
+
+
+async def test_saying_that_the_book_lacks_something_needs_something_proven_beside_it() -> None:
+    lacking = "The book does not mention a price."
+    beside = await proof_of(f"Isaac Sim is a simulator by NVIDIA. {lacking}")
+    alone = await proof_of(lacking)
+    assert (beside.text, beside.declined) == (f"Isaac Sim is a simulator by NVIDIA [1]. {lacking}", True)
+    assert (alone.text, alone.declined, alone.proven) == ("", True, False)
+
+
+async def test_words_that_decide_need_no_vectors() -> None:
+    embedder = Letters()
+    answer = "Nodes exchange messages over topics. It came out in 1850. Elephants migrate."
+    await prove(answer, RESULTS, edition=Lexicon(RESULTS), embedder=embedder)
+    assert embedder.embedded == 0
+
+
+async def test_the_number_of_vectors_is_bounded() -> None:
+    embedder = Letters()
+    answer = " ".join(f"Nodes mostly exchange their messages over topics{' indeed' * number}." for number in range(60))
+    await prove(answer, RESULTS, edition=Lexicon(RESULTS), embedder=embedder)
+    assert embedder.embedded <= 24
+
+
+async def test_nothing_was_found_and_nothing_is_proven() -> None:
+    proof = await prove("Nodes talk.", [], edition=Lexicon(RESULTS), embedder=Letters())
+    assert (proof.proven, proof.doubted[0].reason) == (False, "no passage speaks of it")
+
+
+SAID = [
+    "Nodes exchange messages over topics", "A topic is a named bus", "Elephants migrate", "ROS 2 is DDS", "[r]",
+    "`ros2 topic`", ". ", ".\n", "\n\n", "\n- ", "\n1. ", "\n## ", "\n| a | b |\n|---|---|\n", "| depth | 10 |",
+    "\n```\n", "`", "[1]", "[2, 3]", "[9]", "[x](https://e.example)", "![i](https://e.example)", "https://e.example",
+    "<b>", "<img src=x>", "[r]: https://e.example", "[a][r]", "[^1]", "\n[^1]: Topics\n", "Sources:\n", ":", "**", " ",
+    "(", ")", "]", "[", "!", "the book does not mention it", "Here is how:", "【1†s】",
+]  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(answer=st.lists(st.sampled_from(SAID), max_size=14).map("".join), way=st.sampled_from(WAYS))
+async def test_whatever_is_said_quotes_are_exact_and_no_link_survives(answer: str, way: Unsupported) -> None:
+    proof = await prove(answer, RESULTS, edition=Lexicon(RESULTS), embedder=Letters(), unsupported=way)
+    texts = {result.chunk_id: result.text for result in RESULTS}
+    assert all(one.quote == texts[one.chunk_id][one.start : one.end] for one in proof.citations)
+    assert [one.number for one in proof.citations] == list(range(1, len(proof.citations) + 1))
+    assert {number for kept in proof.kept for number in kept.numbers} == {one.number for one in proof.citations}
+    assert all(f"[{one.number}]" in proof.text for one in proof.citations)
+    tokens = MarkdownIt("commonmark").enable("table").parse(proof.text)
+    kinds = {token.type for token in tokens} | {inner.type for token in tokens for inner in token.children or ()}
+    assert not kinds & {"link_open", "image", "html_inline", "html_block"}
