@@ -1,4 +1,4 @@
-"""`python -m bythebook.evals retrieval FOLDER ...`: one JSON object for each collection."""
+"""`python -m bythebook.evals retrieval|followups FOLDER ...`: one JSON object for each collection."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import argparse
 import asyncio
 import json
 import sys
+from itertools import islice
 from pathlib import Path
 
 from bythebook.assemble import Book
-from bythebook.evals import retrieval
+from bythebook.evals import followups, retrieval
 from bythebook.evals.corpus import Corpus
 from bythebook.settings import Settings
 
 
-async def _retrieval(folder: Path, *, limit: int) -> dict[str, object]:
+async def _measured(what: str, folder: Path, *, limit: int) -> dict[str, object]:
+    if what == "followups" and not any(folder.glob("corpus.jsonl*")):
+        return {"collection": folder.name, **followups.compare(islice(followups.turns(folder), limit))}
+    measure = {"retrieval": retrieval.measure, "followups": followups.measure}[what]
     corpus = Corpus(folder)
     settings = Settings.load()
     # Each collection is a book of its own, kept so that the next run need not embed it again.
@@ -23,7 +27,7 @@ async def _retrieval(folder: Path, *, limit: int) -> dict[str, object]:
         report = await book.ingest(corpus, progress=_show)
         async with book.edition() as edition:
             questions = [question for question in corpus.questions() if question.relevant][:limit]
-            figures = await retrieval.measure(edition, book.embedder, questions, progress=_show)
+            figures = await measure(edition, book.embedder, questions, progress=_show)
     return {"collection": folder.name, "documents": report.pages, "chunks": report.chunks, **figures}
 
 
@@ -38,12 +42,14 @@ def _show(stage: str, done: int, total: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bythebook.evals", description=__doc__)
-    parser.add_argument("what", choices=["retrieval"])
-    parser.add_argument("folders", nargs="+", type=Path, help="folders with corpus, queries and qrels")
+    parser.add_argument("what", choices=["retrieval", "followups"])
+    parser.add_argument(
+        "folders", nargs="+", type=Path, help="folders with corpus, queries and qrels; or with examples or turns"
+    )
     parser.add_argument("--limit", type=int, default=sys.maxsize, help="ask only the first questions")
     options = parser.parse_args()
     for folder in options.folders:
-        sys.stdout.write(json.dumps(asyncio.run(_retrieval(folder, limit=options.limit))) + "\n")
+        sys.stdout.write(json.dumps(asyncio.run(_measured(options.what, folder, limit=options.limit))) + "\n")
         sys.stdout.flush()
 
 

@@ -15,8 +15,8 @@ FUNCTION = frozenset(
     not any some all every much many few lot lots very really just only even still yet already ever never
     let let's lets get got getting go going come make makes made want wanted wants need needed needs know known
     understand understood tell say said give gave show explain describe define clarify elaborate summarize summarise
-    discuss mean means meant think like see look help find ask asking wonder wondering hear heard mention mentioned called
-    thing things something anything nothing everything stuff kind sort way ways bit little
+    discuss mean means meant think like see look help find ask asking wonder wondering hear heard mention mentioned
+    called thing things something anything nothing everything stuff kind sort way ways bit little
     actually basically exactly maybe perhaps
     """.split()
 )

@@ -70,10 +70,11 @@ def standalone(question: str, history: Sequence[Exchange]) -> Standalone:
         return Standalone(question, searches=(question,))
     carried = _carried(words, pointed_alternative(question, history) or subject)
     together = f"{question} {' '.join(carried)}".strip()
-    searches = tuple(dict.fromkeys((question, together)))
+    own = specific(words)
+    searches = tuple(dict.fromkeys((question, together) if own else (together,)))
     if leaning is Lean.SOFTLY:
         return Standalone(question, searches=searches)
-    unclear = not subject and not specific(words)
+    unclear = not own and not carried
     return Standalone(together, depends=bool(carried) or unclear, unclear=unclear, searches=searches)
 
 
