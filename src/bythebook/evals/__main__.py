@@ -15,9 +15,13 @@ from bythebook.evals.corpus import Corpus
 from bythebook.settings import Settings
 
 
-async def _measured(what: str, folder: Path, *, limit: int) -> dict[str, object]:
+def _measured(what: str, folder: Path, *, limit: int) -> dict[str, object]:
     if what == "followups" and not any(folder.glob("corpus.jsonl*")):
         return {"collection": folder.name, **followups.compare(islice(followups.turns(folder), limit))}
+    return asyncio.run(_asked(what, folder, limit=limit))
+
+
+async def _asked(what: str, folder: Path, *, limit: int) -> dict[str, object]:
     measure = {"retrieval": retrieval.measure, "followups": followups.measure}[what]
     corpus = Corpus(folder)
     settings = Settings.load()
@@ -49,7 +53,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=sys.maxsize, help="ask only the first questions")
     options = parser.parse_args()
     for folder in options.folders:
-        sys.stdout.write(json.dumps(asyncio.run(_measured(options.what, folder, limit=options.limit))) + "\n")
+        sys.stdout.write(json.dumps(_measured(options.what, folder, limit=options.limit)) + "\n")
         sys.stdout.flush()
 
 

@@ -33,7 +33,7 @@ _SPEAKER = "|user|:"
 async def measure(
     edition: Edition, embedder: Embedder, questions: Sequence[Question], *, progress: Progress
 ) -> dict[str, object]:
-    """What the last turn alone finds, what our one text finds, what our searches find together, and a person's rewrite."""
+    """What the last turn finds alone, made whole by us in one text or several searches, and rewritten by a person."""
     asked = [question for question in questions if question.relevant]
     runs: dict[str, dict[str, list[str]]] = defaultdict(dict)
     for done, question in enumerate(asked, start=1):
@@ -50,7 +50,8 @@ def compare(turns: Iterable[Turn]) -> dict[str, object]:
     """Our text beside a person's rewrite, by the terms the index would look up; first turns are left out."""
     words = Words(100.0)
     overlaps: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
-    alone, added = [], []
+    alone: list[bool] = []
+    added: list[bool] = []
     for question, rewrite, history in turns:
         if not history:
             continue

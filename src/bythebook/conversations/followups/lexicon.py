@@ -24,7 +24,7 @@ FUNCTION = frozenset(
 
 COURTESY = frozenset(
     """
-    please thanks thank hello hi hey ok okay sure well oh great good nice cool right yes no bye goodbye sorry excuse wow
+    please thanks thank hello hi hey ok okay sure well oh great good nice cool right yes no bye goodbye sorry excuse wow hm hmm um
     """.split()
 )
 """What is said to keep a conversation going. Alone it asks nothing."""
