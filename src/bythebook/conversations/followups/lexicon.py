@@ -1,0 +1,90 @@
+"""The English words a follow-up is recognised by. Few of them occur in other languages, whose questions stay as is."""
+
+from __future__ import annotations
+
+FUNCTION = frozenset(
+    """
+    a an the and or but nor so if when while since because as than then though although unless until whether
+    of to in on at by for from with without within into onto over under about between among through during against
+    across per via upon out up down off there
+    i me my mine we us our ours you your yours myself yourself i'm i've i'd i'll you're you've we're im ive
+    am is are was were be been being isn't aren't wasn't weren't there's
+    do does did doing done don't doesn't didn't have has had having haven't hasn't hadn't
+    can could may might must shall should will would can't cannot couldn't won't wouldn't shouldn't able possible
+    what which who whom whose where why how what's who's where's how's whats
+    not any some all every much many few lot lots very really just only even still yet already ever never
+    let let's lets get got getting go going come make makes made want wanted wants need needed needs know known
+    understand understood tell say said give gave show explain describe define clarify elaborate summarize summarise
+    discuss mean means meant think like see look help find ask asking wonder wondering hear heard mention mentioned
+    called thing things something anything nothing everything stuff kind sort way ways bit little
+    actually basically exactly maybe perhaps
+    """.split()
+)
+"""Words that say nothing of what a question is about."""
+
+COURTESY = frozenset(
+    """
+    please thanks thank hello hi hey ok okay sure well oh great good nice cool right yes no bye goodbye sorry excuse wow hm hmm um
+    """.split()
+)
+"""What is said to keep a conversation going. Alone it asks nothing."""
+
+POINTING = frozenset(
+    """
+    it its itself it's they them their theirs themselves they're this that that's these those
+    he him his himself he's she her hers herself she's one ones both latter former
+    """.split()
+)
+"""Words that stand for something said before."""
+
+POINTING_INSIDE = frozenset("it its it's they them their that he him his she her".split())
+"""Those that as often stand for something named earlier in the same question."""
+
+CONTINUING = frozenset("more other others another else also too same again instead further next additional".split())
+"""Words that ask for something beside what was said before."""
+
+RELATIONAL = frozenset(
+    """
+    advantage advantages alternative alternatives answer answers aspect aspects basics benefit benefits best better
+    cause causes characteristics choice choices code common compare comparison con cons consequence consequences context
+    cost costs definition definitions detail details difference differences different difficult disadvantage
+    disadvantages documentation downside downsides drawback drawbacks easy effect effects example examples expensive
+    feature features first free function functions goal goals happen happened happens history idea impact importance
+    important information install installation instructions issue issues kinds last limit limitations limits link list
+    long main major maximum meaning method methods minimum name names number objective objectives often option options
+    origin origins overview part parts performance popular possibilities prerequisites price pricing pro problem
+    problems process pros purpose reason reasons related relevant requirement requirements result results risk risks
+    role second secure setup sign signs similar simple size solution solutions source sources start started step steps
+    summary support supported symptom symptoms syntax time treatment treatments type types usage use used useful uses
+    using version versions work worked working works year years
+    """.split()
+)
+"""Words that are of something. A question with no others leaves out what."""
+
+OPENINGS = (("what", "about"), ("how", "about"), ("and",), ("or",), ("but",), ("so",), ("also",), ("then",))
+"""How a few words are hung on the question before."""
+
+BEFORE_THAT = frozenset(
+    """
+    is was are were does do did can could will would should has have about of for to with like by in after before than
+    at from on why how and or but know mean so into through using without doing
+    """.split()
+)
+"""Words after which "that" is a pronoun, and not the beginning of a clause."""
+
+AFTER_EMPTY_IT = frozenset(
+    """
+    possible necessary worth worthwhile better best safe ok okay advisable recommended required mandatory good bad
+    easy hard difficult true take takes matter enough common normal legal allowed
+    """.split()
+)
+"""Words with which "it" points at nothing, as in "Is it possible to …"."""
+
+CLAUSE = frozenset("and or but if when since because so while then although though unless".split())
+"""Where a new clause begins, whose "it" may point into the one before."""
+
+ALTERNATIVES = frozenset("or and than vs versus".split())
+"""What stands between the former and the latter."""
+
+ELSEWHERE = frozenset("today tonight tomorrow yesterday weather joke".split())
+"""What goes on in the world just now is no part of what was talked about."""

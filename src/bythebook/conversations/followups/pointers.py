@@ -1,0 +1,85 @@
+"""Questions that point at one of several things: "the second source", "source 2", "the latter"."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bythebook.conversations.followups import Standalone, lexicon
+from bythebook.conversations.followups.terms import specific, split
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bythebook.conversations.followups import Exchange
+
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+_CARDINALS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_KINDS = "source|citation|reference|footnote|passage|excerpt|quote|result|link"
+_NTH = re.compile(
+    rf"\b(?:the\s+)?(?P<number>{'|'.join(_ORDINALS)}|last|\d{{1,2}}(?:st|nd|rd|th))\s+(?P<kind>{_KINDS}|one)\b",
+    re.IGNORECASE,
+)
+_NUMBERED = re.compile(
+    rf"\b(?:the\s+)?(?P<kind>{_KINDS})\s*(?:number|no\.?|#)?\s*\[?(?P<number>\d{{1,2}}|{'|'.join(_CARDINALS)})\b\]?",
+    re.IGNORECASE,
+)
+_MARK = re.compile(r"(?<!\w)\[(?P<number>\d{1,2})\](?P<kind>)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Pointer:
+    words: str
+    number: int
+    """Counting from 1; 0 is the last."""
+    loose: bool
+    """Whether it may as well point at something that is no source: "the second one"."""
+
+
+def pointed_source(question: str, history: Sequence[Exchange]) -> Standalone | None:
+    """The question about the source it points at, if it does. One that was never shown makes it unclear."""
+    sources = next((exchange.sources for exchange in reversed(history) if exchange.sources), ())
+    pointer = _pointer(question)
+    if not sources or not pointer or (pointer.loose and _alternatives(history)):
+        return None
+    number = pointer.number or len(sources)
+    if number <= len(sources):
+        text = question.replace(pointer.words, sources[number - 1], 1)
+        return Standalone(text, depends=True, source=number, searches=(text,))
+    return None if pointer.loose else Standalone(question, depends=True, unclear=True, searches=(question,))
+
+
+def pointed_alternative(question: str, history: Sequence[Exchange]) -> tuple[str, ...]:
+    """The terms of the former or the latter of the two things that were asked about last, if one is meant."""
+    low = {word.lower() for word in split(question)}
+    pointer = _pointer(question)
+    number = pointer.number if pointer and pointer.loose else 1 if "former" in low else 2 if "latter" in low else None
+    found = _alternatives(history)
+    return found[0 if number == 1 else 1] if found and number in {0, 1, 2} else ()
+
+
+def _pointer(question: str) -> _Pointer | None:
+    found = _NTH.search(question) or _NUMBERED.search(question) or _MARK.search(question)
+    if found is None:
+        return None
+    return _Pointer(found.group(), _number(found["number"].lower()), loose=found["kind"].lower() == "one")
+
+
+def _number(word: str) -> int:
+    if word == "last":
+        return 0
+    for names in (_ORDINALS, _CARDINALS):
+        if word in names:
+            return names.index(word) + 1
+    return int(word.rstrip("stndrh"))
+
+
+def _alternatives(history: Sequence[Exchange]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """The terms on both sides of the last "or", "and" or "than" of the latest question."""
+    words = split(history[-1].question) if history else []
+    places = [place for place, word in enumerate(words) if word.lower() in lexicon.ALTERNATIVES]
+    if not places:
+        return None
+    former, latter = specific(words[: places[-1]]), specific(words[places[-1] :])
+    return (former, latter) if former and latter else None

@@ -1,0 +1,91 @@
+"""What a model is told to make a question stand alone, and what is taken from its answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from bythebook.conversations.followups import Exchange, Standalone
+from bythebook.conversations.followups.rewriting import REWRITE_PROMPT, rewrite_messages, rewritten
+from bythebook.conversations.followups.rule import standalone
+
+HISTORY = [Exchange("What is Isaac Sim?", "Isaac Sim is a simulator.", ("Isaac Sim overview", "Synthetic data"))]
+QUESTION = "How do I use it for synthetic data?"
+WHOLE = "How do I use Isaac Sim for synthetic data?"
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def test_a_model_is_told_the_conversation_and_the_question() -> None:
+    system, user = rewrite_messages(QUESTION, HISTORY, count=words)
+    assert (system.role, system.content) == ("system", REWRITE_PROMPT)
+    assert user.content.splitlines() == [
+        "Reader: What is Isaac Sim?",
+        "Book: Isaac Sim is a simulator.",
+        "Sources: [1] Isaac Sim overview, [2] Synthetic data",
+        "Last question: How do I use it for synthetic data?",
+    ]
+
+
+@pytest.mark.parametrize("room", [0, 30, 60, 120])
+def test_the_oldest_exchanges_go_first_when_the_budget_is_small(room: int) -> None:
+    history = [Exchange(f"Question number {n} about robots?", f"Answer number {n}.") for n in range(9)]
+    budget = words(REWRITE_PROMPT) + words(f"Last question: {QUESTION}") + room
+    system, user = rewrite_messages(QUESTION, history, count=words, budget=budget)
+    *told, last = user.content.splitlines()
+    assert words(system.content) + words(user.content) <= budget
+    assert last == f"Last question: {QUESTION}"
+    assert told == [
+        line for e in history[9 - len(told) // 2 :] for line in (f"Reader: {e.question}", f"Book: {e.answer}")
+    ]
+
+
+def test_only_the_beginning_of_a_long_answer_is_told() -> None:
+    _, user = rewrite_messages("why?", [Exchange("What is ROS 2?", "word " * 1000)], count=words)
+    assert len(user.content) < 500
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param(WHOLE, id="as told"),
+        pytest.param(f'"{WHOLE}"', id="in quotes"),
+        pytest.param(f"“{WHOLE}”\n", id="in curly quotes"),
+        pytest.param(f"Standalone question: {WHOLE}", id="with a label"),
+        pytest.param(f"**Rewritten question:** {WHOLE}", id="with a bold label"),
+        pytest.param(f"Here is the stand-alone question:\n\n{WHOLE}", id="after an announcement"),
+        pytest.param(f"<think>It is Isaac Sim.\nSo.</think>\n{WHOLE}", id="after a thought"),
+        pytest.param(f"{WHOLE}\n\nI replaced it by Isaac Sim.", id="before an explanation"),
+        pytest.param(f"`{WHOLE}`", id="as code"),
+    ],
+)
+def test_the_question_is_taken_from_what_a_model_says(said: str) -> None:
+    assert rewritten(said, QUESTION, HISTORY) == Standalone(WHOLE, depends=True, searches=(QUESTION, WHOLE))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param("", id="nothing"),
+        pytest.param("<think>Hm", id="an unfinished thought"),
+        pytest.param("I'm sorry, I can't help with Isaac Sim and synthetic data.", id="an apology"),
+        pytest.param("As an AI language model I use synthetic data.", id="a refusal"),
+        pytest.param(QUESTION, id="the question as it was"),
+        pytest.param("How do I use it for synthetic data in Isaac Sim?", id="still leaning"),
+        pytest.param("What is Isaac Sim?", id="another question"),
+        pytest.param("Use Replicator writers, annotators and randomizers for synthetic output.", id="an answer"),
+        pytest.param(f"{WHOLE} " + "Isaac Sim synthetic data " * 40, id="over-long"),
+    ],
+)
+def test_the_local_rule_stands_in_for_a_model_that_did_not_do_it(said: str) -> None:
+    assert rewritten(said, QUESTION, HISTORY) == standalone(QUESTION, HISTORY)
+
+
+def test_a_question_without_words_of_its_own_is_searched_for_as_rewritten_only() -> None:
+    assert rewritten("Why is Isaac Sim a simulator?", "why?", HISTORY).searches == ("Why is Isaac Sim a simulator?",)
+
+
+def test_a_source_pointed_at_needs_no_model() -> None:
+    said = "What does the synthetic data page say?"
+    assert rewritten(said, "What does source 2 say?", HISTORY).source == 2
