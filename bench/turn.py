@@ -1,6 +1,6 @@
-"""What one turn with a model costs us, beside the bare Agents SDK and the bare client, against a server that answers at once.
+"""What one turn with a model costs us, beside the bare Agents SDK and the bare client.
 
-    python -m bench.turn [--turns 40] [--json]
+python -m bench.turn [--turns 40] [--json]
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 BOOK = Path(__file__).parent.parent / "tests" / "books" / "lighthouse"
 QUESTION = "How often does the fog horn sound, and what if it fails?"
 ANSWER = (
-    "The horn gives two blasts of three seconds every ninety seconds [1]. Ships know Brannock Point by this pattern [1]. "
-    "When the visibility falls below two nautical miles, the fog horn is sounded [2]. If the compressor fails, ring the "
-    "bell by hand once a minute and send the distress form to the harbour office at once [3]."
+    "The horn gives two blasts of three seconds every ninety seconds [1]. Ships know Brannock Point by this "
+    "pattern [1]. When the visibility falls below two nautical miles, the fog horn is sounded [2]. If the compressor "
+    "fails, ring the bell by hand once a minute and send the distress form to the harbour office at once [3]."
 )
 LIMITS = {"tool": 1.2, "prefetch": 0.8}
 
@@ -39,7 +39,7 @@ def script(request: Request) -> Reply:
     """Ask for a search first, where there is a tool for it; then answer in some sixty tokens."""
     messages = request.body["messages"]
     if request.body.get("tools") and messages[-1]["role"] != "tool":
-        return Reply(tool_calls=[ToolCall("search_docs", json.dumps({"query": QUESTION}))], usage=Usage(200, 20))
+        return Reply(tool_calls=(ToolCall("search_docs", json.dumps({"query": QUESTION})),), usage=Usage(200, 20))
     return Reply(ANSWER, usage=Usage(900, 70))
 
 
@@ -95,7 +95,10 @@ def bare_client(base_url: str) -> Callable[[], Awaitable[None]]:
             if chunk.choices and chunk.choices[0].delta.tool_calls:
                 call = call or chunk.choices[0].delta.tool_calls[0]
         asked = {"id": call.id, "type": "function", "function": {"name": "search_docs", "arguments": "{}"}}
-        messages += [{"role": "assistant", "tool_calls": [asked]}, {"role": "tool", "tool_call_id": call.id, "content": "[]"}]
+        messages += [
+            {"role": "assistant", "tool_calls": [asked]},
+            {"role": "tool", "tool_call_id": call.id, "content": "[]"},
+        ]
         async for _ in await client.chat.completions.create(
             model="m", messages=messages, tools=[tool], stream=True, stream_options={"include_usage": True}
         ):

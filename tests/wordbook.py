@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bythebook.answers import AgentRequest, AgentResponse
+from bythebook.answers.config import AgentConfig
 from bythebook.ask import Asker
 from bythebook.chunks.split import Sizes
 from bythebook.ingest.run import Workshop, ingest, rehearse
@@ -116,7 +117,8 @@ class WordBook:
     async def ask(self, *questions: str, top_k: int = 5, threshold: float = 0.0) -> list[AgentResponse]:
         """An answer to each; with a threshold of 0 the book is never too shy to quote itself."""
         with self.shelf() as shelf:
-            asker = Asker(shelf, self.embedder, Retriever(self.embedder), top_k=top_k, threshold=threshold)
+            config = AgentConfig(retrieval_top_k=top_k, retrieval_threshold=threshold)
+            asker = Asker(shelf, self.embedder, Retriever(self.embedder), config)
             return [await asker.ask(AgentRequest(question)) for question in questions]
 
 

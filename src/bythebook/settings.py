@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
 from bythebook.answers.config import ALIASES, AgentConfig, Unsupported
-from bythebook.answers.providers import Mode
+from bythebook.answers.providers import Mode  # noqa: TC001 - read when it runs
 from bythebook.errors import ConfigurationError
 
 PREFIX = "BYTHEBOOK_"
@@ -67,7 +67,7 @@ class Settings:
     unsupported: Unsupported = _setting("remove", "What becomes of a model's sentence that no passage supports.")
     first_token_seconds: float = _setting(5.0, "How long the first word may take.", least=0.1, most=3600.0)
     answer_seconds: float = _setting(30.0, "How long the whole answer may take.", least=0.1, most=3600.0)
-    database_url: str = _setting("", "Where conversations are kept. Empty: a SQLite file in the data folder.", secret=True)
+    database_url: str = _setting("", "Where conversations are kept. Empty: a file in the data folder.", secret=True)
 
     origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """Where each value came from, for those that are not defaults."""

@@ -17,7 +17,6 @@ from bythebook.conversations import TurnState
 from bythebook.errors import BookError
 from bythebook.testing import Fault, Faults, Quirk, Reply, Request, ScriptedServer, ToolCall, Usage, obedient
 from bythebook.wire import error_response
-from tests.conftest import LIGHTHOUSE
 
 HORN = "The horn gives two blasts of three seconds every ninety seconds."
 QUESTION = "How often does the fog horn sound?"
@@ -41,27 +40,13 @@ def searches_first(text: str, *, query: str = "fog horn pattern") -> Script:
     return script
 
 
-@pytest.fixture(scope="session")
-def shelf(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The small book, read in once."""
-    folder = tmp_path_factory.mktemp("shelf")
-
-    async def read_in() -> None:
-        settings = Settings.load({"data_dir": folder, "model_folder": model_folder}, folder=folder)
-        async with Book.open(settings) as book:
-            await book.ingest(LIGHTHOUSE)
-
-    asyncio.run(read_in())
-    return folder
-
-
 @pytest.fixture
-def opened(shelf: Path, model_folder: Path, tmp_path: Path) -> Opened:
+def opened(shelved: Path, model_folder: Path, tmp_path: Path) -> Opened:
     """The small book, with this server's model behind it."""
 
     @asynccontextmanager
     async def open_book(server: ScriptedServer | None, **settings: object) -> AsyncIterator[Book]:
-        chosen: dict[str, object] = {"data_dir": shelf, "model_folder": model_folder}
+        chosen: dict[str, object] = {"data_dir": shelved, "model_folder": model_folder}
         chosen["database_url"] = f"sqlite:///{tmp_path / 'talks.db'}"
         if server:
             chosen |= {"base_url": server.base_url, "model": "scripted"}
@@ -290,8 +275,8 @@ async def test_a_reader_who_leaves_ends_the_models_work(opened: Opened) -> None:
         await stream.aclose()
         turns = await (await book.conversations()).turns(session, user_id="")
         async with asyncio.timeout(1):
-            while server.exchanges[0].left_at is None:
-                await asyncio.sleep(0)
+            while server.exchanges[0].left_at is None:  # noqa: ASYNC110 - the server is not ours to signal
+                await asyncio.sleep(0.01)
     assert (turns[0].state, turns[0].error) == (TurnState.FAILED, "cancelled")
 
 

@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     from bythebook.passages import RetrievalResult
 
 _FLAGS = {"--json": "json", "--show-sources": "show_sources"}
-_VALUES = {"--top-k": "top_k", "--threshold": "threshold", "--filter": "filters", "--data-dir": "data_dir", "--model": "model", "--base-url": "base_url"}
+_VALUES = {
+    "--top-k": "top_k",
+    "--threshold": "threshold",
+    "--filter": "filters",
+    "--data-dir": "data_dir",
+    "--model": "model",
+    "--base-url": "base_url",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,9 @@ _CLEARING = {"/clear", "clear", "reset", "/reset"}
 
 
 def chat(
-    session: Annotated[str | None, typer.Option(help="Go on with the conversation with this id.", show_default=False)] = None,
+    session: Annotated[
+        str | None, typer.Option(help="Go on with the conversation with this id.", show_default=False)
+    ] = None,
     resume: Annotated[bool, typer.Option("--continue", help="Go on with the last conversation.")] = False,
     model: Model = None,
     base_url: BaseUrl = None,

@@ -123,7 +123,7 @@ def main() -> None:
         prog="python -m bythebook.evals", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("what", choices=list(_MEASURES))
-    parser.add_argument("folders", nargs="+", type=Path, help="folders with corpus, queries and qrels, or files with pairs")
+    parser.add_argument("folders", nargs="+", type=Path, help="folders with questions, or files with pairs")
     parser.add_argument("--limit", type=int, default=sys.maxsize, help="ask only so many questions of each kind")
     parser.add_argument("--seed", type=int, default=1, help="which questions, when there are more")
     parser.add_argument("--strangers", type=Path, help="a collection whose questions must be refused")
