@@ -61,7 +61,7 @@ async def test_a_model_that_searches_is_cited_with_the_books_own_words(opened: O
         async with opened(server, retrieval_mode="tool") as book:
             response = await book.ask(QUESTION)
     assert response.outcome == "answered"
-    assert response.answer == f"{HORN} [1]"
+    assert response.answer == f"{HORN[:-1]} [1]."
     assert [citation.quote for citation in response.citations] == [HORN]
     assert (response.model, response.tokens_used, response.metadata.searches) == ("scripted", 430, 1)
 
@@ -145,7 +145,7 @@ async def test_a_sentence_no_passage_supports_is_removed_and_named(opened: Opene
     async with ScriptedServer(says(f"{HORN} [1] {invented}")) as server:
         async with opened(server, retrieval_mode="prefetch") as book:
             response = await book.ask(QUESTION)
-    assert response.answer == f"{HORN} [1]"
+    assert response.answer == f"{HORN[:-1]} [1]."
     assert any("Marseille" in removed for removed in response.metadata.removed)
 
 
@@ -163,7 +163,7 @@ async def test_no_model_call_is_spent_on_what_the_book_does_not_cover(opened: Op
         response = await book.ask("What is the boiling point of mercury?")
     assert (response.outcome, response.grounded, response.citations) == ("refused", False, ())
     assert "I don't have information about" in response.answer
-    assert server.exchanges == []
+    assert not server.exchanges
 
 
 async def test_the_events_come_in_order_and_end_with_the_answer(opened: Opened) -> None:
@@ -212,7 +212,7 @@ async def test_a_stream_that_breaks_is_begun_again(opened: Opened) -> None:
     assert [event.state for event in events if isinstance(event, Entered)].count(State.GENERATING) == 2
     last = events[-1]
     assert isinstance(last, Answered)
-    assert last.response.answer == f"{HORN} [1]"
+    assert last.response.answer == f"{HORN[:-1]} [1]."
 
 
 async def test_a_follow_up_is_understood_and_the_conversation_is_kept(opened: Opened) -> None:

@@ -82,7 +82,7 @@ class ResponseMetadata:
 
     def __post_init__(self) -> None:
         for name in (known.name for known in fields(self) if known.name.endswith("_ms") or known.name == "chunk_count"):
-            if getattr(self, name) < 0:
+            if (getattr(self, name) or 0) < 0:
                 raise InputError(f"{name} cannot be negative: {getattr(self, name)}")
 
 

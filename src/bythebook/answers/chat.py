@@ -12,6 +12,7 @@ import uuid
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
+import httpx2
 import openai
 from agents import Model, ModelResponse, Usage
 from agents.models.chatcmpl_converter import Converter
@@ -101,20 +102,26 @@ class Endpoint:
 
     async def _read(self, body: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
         finished = False
-        create = self._client.chat.completions.with_streaming_response.create
-        async with create(**body, stream=True) as response:
-            async for line in response.iter_lines():
-                if not line.startswith("data:"):
-                    continue
-                data = line[5:].strip()
-                if data == _DONE:
-                    break
-                chunk = json.loads(data)
-                _refuse_error(self.provider.name, chunk)
-                finished = finished or any(choice.get("finish_reason") for choice in chunk.get("choices") or ())
-                yield chunk
+        async for chunk in self._lines(body):
+            _refuse_error(self.provider.name, chunk)
+            finished = finished or any(choice.get("finish_reason") for choice in chunk.get("choices") or ())
+            yield chunk
         if not finished:
             raise ProviderError(f"{self.provider.name} stopped in the middle of its answer")
+
+    async def _lines(self, body: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+        create = self._client.chat.completions.with_streaming_response.create
+        try:
+            async with create(**body, stream=True) as response:
+                async for line in response.iter_lines():
+                    data = line[5:].strip() if line.startswith("data:") else ""
+                    if data == _DONE:
+                        return
+                    if data:
+                        yield json.loads(data)
+        except httpx2.HTTPError as exc:
+            # The client translates its transport's errors only as long as it reads the lines itself.
+            raise ProviderError(f"the connection to {self.provider.name} broke") from exc
 
 
 def _refuse_error(name: str, chunk: dict[str, Any]) -> None:
