@@ -8,14 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from bythebook.answers import LONGEST_QUERY, AgentResponse, Outcome, ResponseMetadata
-from bythebook.answers.budget import count
 from bythebook.answers.events import Answered, Entered, Said, Searched, State
 from bythebook.answers.extractive import MODEL, Quote, cite, extract
-from bythebook.answers.proof import prove
 from bythebook.answers.refusal import CLARIFY, nearest_sections, refusal
 from bythebook.answers.spoken import Began, Spoken
-from bythebook.answers.streaming import Preview
-from bythebook.conversations.followups.rule import standalone
 from bythebook.memory import remembering
 from bythebook.passages.evidence import weigh
 from bythebook.selection import selected
@@ -62,6 +58,17 @@ class _Course:
 
     def since_start(self) -> float:
         return (time.perf_counter() - self.started) * 1000
+
+    def understand(self) -> bool:
+        """Make the question stand alone. Says whether there is anything in it to look for."""
+        self.query, unclear = self.request.query, False
+        if self.memory.history:
+            from bythebook.conversations.followups.rule import standalone
+
+            understood = standalone(self.request.query, self.memory.history)
+            self.query, unclear = understood.text, understood.unclear
+        self.memory.standalone = self.query
+        return not unclear and bool(self.edition.words.terms(self.query))
 
     def query_for_model(self) -> str:
         """The question as the reader put it; the marked text stands among the passages."""
@@ -155,10 +162,8 @@ class Asker:
         )
 
     async def _answer(self, course: _Course) -> AsyncGenerator[Event]:
-        understood = standalone(course.request.query, course.memory.history)
-        course.query = course.memory.standalone = understood.text
-        selection = course.request.selected_text.strip()
-        if not selection and (understood.unclear or not course.edition.words.terms(course.query)):
+        clear = course.understand()
+        if not course.request.selected_text.strip() and not clear:
             course.conclude(Outcome.CLARIFY, CLARIFY)
             return
         yield Entered(State.RETRIEVING)
@@ -184,6 +189,8 @@ class Asker:
         query = f"{course.query} {selection}"[:LONGEST_QUERY] if selection else course.query
         retrieved = await self._retrieve(course, query, request.top_k or self.config.retrieval_top_k, request.filters)
         if selection:
+            from bythebook.answers.budget import count
+
             marked = selected(selection, tokens=count(selection), near=retrieved.context.results)
             others = retrieved.context.results if request.selection_mode == "boost" else ()
             placed = (marked, *(replace(r, position=p) for p, r in enumerate(others, start=2)))
@@ -221,6 +228,8 @@ class Asker:
 
     async def _speak(self, course: _Course, speaker: Speaker) -> AsyncGenerator[Event]:
         """Answer in a model's words, each of its sentences proven, or with the book's own if none can be."""
+        from bythebook.answers.streaming import Preview
+
         before = time.perf_counter()
         spoken = Spoken()
         preview = Preview(course.found)
@@ -252,6 +261,8 @@ class Asker:
         return [result for result in found if result.score >= wanted.threshold]
 
     async def _prove(self, course: _Course, spoken: Spoken, model: str) -> None:
+        from bythebook.answers.proof import prove
+
         before = time.perf_counter()
         course.found = tuple(spoken.shown.results) or course.found
         async with course.deadline.begun().bounding("proof"):

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from bythebook.answers import AgentRequest
-from bythebook.answers.budget import count
 from bythebook.ask import Asker
-from bythebook.conversations import Conversation, Message
 from bythebook.errors import ConfigurationError
 from bythebook.passages import EVERYWHERE
 from bythebook.passages.generations import Generations
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     from bythebook.answers import AgentResponse
     from bythebook.answers.agent import Speaker
     from bythebook.answers.events import Event
-    from bythebook.conversations import Conversations
+    from bythebook.conversations import Conversation, Conversations
     from bythebook.ingest import Progress, Report
     from bythebook.ingest.run import Workshop
     from bythebook.pages import PageSource
@@ -145,6 +143,9 @@ class Book:
 
     async def conversation(self, session_id: str | None = None) -> Conversation:
         """The conversation with this id, or a new one."""
+        from bythebook.answers.budget import count
+        from bythebook.conversations import Conversation, Message
+
         conversations = await self._open_conversations()
         if session_id is not None:
             return await conversations.load(session_id, user_id="")

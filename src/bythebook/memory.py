@@ -8,9 +8,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bythebook.answers.budget import count
-from bythebook.conversations import Conversation, Message
-from bythebook.conversations.followups import Exchange
 from bythebook.errors import BookError, InputError
 from bythebook.wire import as_json
 
@@ -18,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from bythebook.answers import AgentResponse
-    from bythebook.conversations import Conversations, ConversationTurn
+    from bythebook.conversations import Conversation, Conversations, ConversationTurn, Message
+    from bythebook.conversations.followups import Exchange
     from bythebook.passages import RetrievalResult
 
 _SHORTEST = 1e-6
@@ -77,6 +75,9 @@ def _since(started: float) -> float:
 
 
 async def _keep(conversations: Conversations, turn: ConversationTurn, memory: Memory, started: float) -> None:
+    from bythebook.answers.budget import count
+    from bythebook.conversations import Message
+
     response = memory.response
     if response is None:
         return
@@ -94,6 +95,8 @@ async def _keep(conversations: Conversations, turn: ConversationTurn, memory: Me
 
 def exchanges(conversation: Conversation) -> tuple[Exchange, ...]:
     """The questions and answers of the conversation, oldest first."""
+    from bythebook.conversations.followups import Exchange
+
     found: list[Exchange] = []
     asked = ""
     for message in conversation.window():
