@@ -45,6 +45,8 @@ class EdgeStore:
         config = edge.EdgeConfig(
             vectors={DENSE: edge.EdgeVectorParams(size=dimension, distance=edge.Distance.Cosine)},
             sparse_vectors={BM25: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)},
+            # Otherwise the engine drops the texts from the page cache, and a question waits for the disk.
+            payload_memory=edge.Memory.Cached,
             wal_enabled=False,
         )
         with _speaking_to_the_engine(f"create the index in {folder}"):
@@ -76,7 +78,8 @@ class EdgeStore:
         with _speaking_to_the_engine("search the index"):
             dense, *sparse = self._shard.query_batch(edge.QueryBatchRequest(requests))
         by_words = {str(point.id): point.score for point in (sparse[0] if sparse else [])}
-        near = [Candidate(str(point.id), point.score, by_words.pop(str(point.id), None)) for point in dense]
+        by_meaning = [(str(point.id), point.score) for point in dense]
+        near = [Candidate(chunk_id, score, by_words.pop(chunk_id, None)) for chunk_id, score in by_meaning]
         return near + [Candidate(chunk_id, None, score) for chunk_id, score in by_words.items()]
 
     async def fetch(self, chunk_ids: Sequence[str]) -> Mapping[str, Passage]:
