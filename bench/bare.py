@@ -1,7 +1,7 @@
 """Embedding without us: what the runtime does on its own with the same texts, in the ways we know.
 
-`python -m bench.bare all TEXTS` embeds every text in the fastest of them; `python -m bench.bare ways TEXTS WEIGHTS`
-embeds a sample in all of them, taking turns. Both print one JSON object with seconds.
+`python -m bench.bare all TEXTS` says when it is ready and embeds every text in the fastest of them. `python -m
+bench.bare ways TEXTS GRAPH` embeds a sample in all of them, taking turns, and prints texts a second as JSON.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ def main() -> None:
     tokenizer.no_padding()
     tokenizer.no_truncation()
     if task == "all":
-        print(json.dumps({"seconds": _timed(ours(model, tokenizer), texts), "texts": len(texts)}))
+        way = ours(model, tokenizer)
+        way(texts[:CORES])
+        print("ready", flush=True)
+        way(texts)
         return
     ways = {
         "ours": ours(model, tokenizer),

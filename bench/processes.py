@@ -48,7 +48,7 @@ def run(command: Sequence[str]) -> Took:
     """Run a process to its end. Its failure is ours."""
     started = time.perf_counter()
     # Not through the subprocess module's own wait: this one also says what the process used.
-    with subprocess.Popen(command, cwd=ROOT, env=_environment(), stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE) as process:
         if process.stdout is None:
             raise AssertionError("its output is a pipe")
         first = process.stdout.read(1)
@@ -62,7 +62,7 @@ def run(command: Sequence[str]) -> Took:
     return Took(first_output, wall, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024, output)
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """This environment, but compiled files are kept: who installs a package has them."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 

@@ -13,8 +13,8 @@ from bythebook.ingest.changes import Changes, Vectors, find_changes, leaving
 from bythebook.ingest.coverage import remember_coverage
 from bythebook.ingest.draft import Draft
 from bythebook.ingest.plan import Plan, Stamps, make_plan
-from bythebook.passages.catalogue import Totals
-from bythebook.passages.shelf import open_edition
+from bythebook.passages.catalogue import Catalogue, Totals
+from bythebook.passages.shelf import CATALOGUE, open_edition
 from bythebook.vectors.journal import Journal, recorded
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from bythebook.chunks.split import Sizes
     from bythebook.ingest import Progress
     from bythebook.pages import PageSource
-    from bythebook.passages.catalogue import Catalogue
     from bythebook.passages.generations import Generations
     from bythebook.passages.shelf import Edition
     from bythebook.vectors import Embedder, Vector
@@ -76,10 +75,14 @@ async def ingest(workshop: Workshop, sources: Sequence[PageSource], *, alone: bo
         survey.stamps.keep(survey.plan.stamps)
         remember_coverage(workshop.folder, survey.plan.coverage)
         workshop.generations.sweep()
-        with ExitStack() as stack:
-            book = open_edition(workshop.generations, workshop.embedder.identity, stack)
-            totals = book.catalogue.totals()
+        totals = _totals(workshop.generations)
         return _report(survey.plan, totals, generation=generation, embedded=embedded, started=started)
+
+
+def _totals(generations: Generations) -> Totals:
+    """The size of the book as it is now, read from its catalogue alone."""
+    with generations.reading() as folder, closing(Catalogue.open(folder / CATALOGUE)) as catalogue:
+        return catalogue.totals()
 
 
 async def rehearse(workshop: Workshop, sources: Sequence[PageSource], *, alone: bool, rebuild: bool) -> Report:

@@ -39,19 +39,24 @@ class EdgeStore:
     def __init__(self, shard: edge.EdgeShard, words: Words) -> None:
         self._shard = shard
         self._words = words
+        self._changed = False
 
     @classmethod
     def create(cls, folder: Path, words: Words, *, dimension: int) -> EdgeStore:
         config = edge.EdgeConfig(
             vectors={DENSE: edge.EdgeVectorParams(size=dimension, distance=edge.Distance.Cosine)},
             sparse_vectors={BM25: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)},
+            # Otherwise the engine drops the texts from the page cache, and a question waits for the disk.
+            payload_memory=edge.Memory.Cached,
             wal_enabled=False,
         )
         with _speaking_to_the_engine(f"create the index in {folder}"):
             shard = edge.EdgeShard.create(str(folder), config)
             for name, params in _INDEXED.items():
                 shard.update(edge.UpdateOperation.create_field_index(name, params))
-        return cls(shard, words)
+        created = cls(shard, words)
+        created._changed = True
+        return created
 
     @classmethod
     def open(cls, folder: Path, words: Words) -> EdgeStore:
@@ -60,7 +65,8 @@ class EdgeStore:
 
     def close(self) -> None:
         with _speaking_to_the_engine("write the index"):
-            self._shard.flush()
+            if self._changed:
+                self._shard.flush()
             self._shard.close()
 
     async def candidates(self, vector: Vector, text: str, *, limit: int, filters: Filters) -> list[Candidate]:
@@ -76,7 +82,8 @@ class EdgeStore:
         with _speaking_to_the_engine("search the index"):
             dense, *sparse = self._shard.query_batch(edge.QueryBatchRequest(requests))
         by_words = {str(point.id): point.score for point in (sparse[0] if sparse else [])}
-        near = [Candidate(str(point.id), point.score, by_words.pop(str(point.id), None)) for point in dense]
+        by_meaning = [(str(point.id), point.score) for point in dense]
+        near = [Candidate(chunk_id, score, by_words.pop(chunk_id, None)) for chunk_id, score in by_meaning]
         return near + [Candidate(chunk_id, None, score) for chunk_id, score in by_words.items()]
 
     async def fetch(self, chunk_ids: Sequence[str]) -> Mapping[str, Passage]:
@@ -91,6 +98,7 @@ class EdgeStore:
         await asyncio.to_thread(self._change, put, drop)
 
     def _change(self, put: Sequence[Passage], drop: Sequence[str]) -> None:
+        self._changed = True
         with _speaking_to_the_engine("write the index"):
             if drop:
                 self._shard.update(edge.UpdateOperation.delete_points(list(drop)))

@@ -27,6 +27,8 @@ _CURRENT = "CURRENT"
 DRAFT = "draft"
 _LOCK = "LOCK"
 _WRITER = "WRITER"
+_PASSING = ".atomicwrite"
+"""What the engine makes beside a small file to replace it, also when a reader closes. It is gone a moment later."""
 
 
 class Generations:
@@ -153,6 +155,8 @@ def copy_tree(source: Path, target: Path) -> None:
     """Copy a folder, holes as holes: the engine's files are mostly empty space."""
     target.mkdir(parents=True)
     for entry in source.iterdir():
+        if entry.name.startswith(_PASSING):
+            continue
         if entry.is_dir():
             copy_tree(entry, target / entry.name)
         else:

@@ -24,9 +24,13 @@ def rank(candidates: Sequence[Candidate]) -> list[tuple[str, float]]:
     by_page: dict[str, list[float]] = defaultdict(list)
     for chunk_id, score in fused.items():
         by_page[page_of(chunk_id)].append(score)
-    support = {page: PAGE_EVIDENCE * sum(sorted(scores, reverse=True)[2:5]) for page, scores in by_page.items()}
-    scored = [(chunk_id, score + support[page_of(chunk_id)]) for chunk_id, score in fused.items()]
+    support = {page: _support(scores) for page, scores in by_page.items() if len(scores) > 2}
+    scored = [(chunk_id, score + support.get(page_of(chunk_id), 0.0)) for chunk_id, score in fused.items()]
     return sorted(scored, key=lambda entry: (-entry[1], entry[0]))
+
+
+def _support(scores: list[float]) -> float:
+    return PAGE_EVIDENCE * sum(sorted(scores, reverse=True)[2:5])
 
 
 def page_of(chunk_id: str) -> str:
@@ -37,8 +41,9 @@ def page_of(chunk_id: str) -> str:
 def _fused(candidates: Sequence[Candidate]) -> dict[str, float]:
     """Distribution-based fusion: each side's scores on the scale of its own mean and spread, added up."""
     fused: dict[str, float] = {}
-    for side in ("cosine", "bm25"):
-        raw = {c.chunk_id: score for c in candidates if (score := getattr(c, side)) is not None}
+    by_meaning = {c.chunk_id: c.cosine for c in candidates if c.cosine is not None}
+    by_words = {c.chunk_id: c.bm25 for c in candidates if c.bm25 is not None}
+    for raw in (by_meaning, by_words):
         for chunk_id, score in _normalised(raw).items():
             fused[chunk_id] = fused.get(chunk_id, 0.0) + score
     return fused

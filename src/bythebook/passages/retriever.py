@@ -86,12 +86,11 @@ class Retriever:
 async def _chosen(
     edition: Edition, ranked: Sequence[tuple[str, float]], vector: Vector, top_k: int
 ) -> tuple[RetrievalResult, ...]:
-    """The best distinct passages, read from the store a few more at a time than are wanted."""
+    """The best distinct passages, read from the store as many at a time as are wanted."""
     chosen: list[tuple[Passage, float]] = []
     shown: list[frozenset[int]] = []
-    step = top_k + 5
-    for first in range(0, len(ranked), step):
-        batch = ranked[first : first + step]
+    for first in range(0, len(ranked), top_k):
+        batch = ranked[first : first + top_k]
         passages = await edition.store.fetch([chunk_id for chunk_id, _ in batch])
         found = [(passages[chunk_id], score) for chunk_id, score in batch if chunk_id in passages]
         for passage, score in sorted(found, key=lambda entry: _order(*entry)):
@@ -109,8 +108,11 @@ def _order(passage: Passage, score: float) -> tuple[float, str, int]:
 
 
 def _alike(terms: frozenset[int], other: frozenset[int]) -> bool:
-    together = len(terms | other)
-    return together > 0 and len(terms & other) / together >= SAME
+    fewer, more = sorted((len(terms), len(other)))
+    if fewer < SAME * more or not more:
+        return False
+    common = len(terms & other)
+    return common / (fewer + more - common) >= SAME
 
 
 def _results(chosen: Sequence[tuple[Passage, float]], vector: Vector) -> tuple[RetrievalResult, ...]:

@@ -1,0 +1,58 @@
+"""Everything an index holds, so that two of them can be compared."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bythebook.passages import EVERYWHERE
+from bythebook.passages.generations import Generations
+from bythebook.passages.shelf import CATALOGUE, open_edition
+
+if TYPE_CHECKING:
+    from bythebook.passages.shelf import Edition
+    from bythebook.vectors import Identity
+
+
+async def contents(folder: Path, identity: Identity) -> dict[str, Any]:
+    """The chunks with their vectors to the bit, the catalogue, and what words find. Not when it was made."""
+    with ExitStack() as stack:
+        edition = open_edition(Generations(folder), identity, stack)
+        catalogue = folder / edition.name / CATALOGUE
+        return {
+            "chunks": await _chunks(edition),
+            "pages": _rows(catalogue, "SELECT * FROM pages ORDER BY url"),
+            "records": _rows(catalogue, "SELECT * FROM chunks ORDER BY chunk_id"),
+            "terms": _rows(catalogue, "SELECT * FROM terms ORDER BY term"),
+            "average length": edition.words.average_length,
+            "words": await _found_by_words(edition),
+        }
+
+
+async def _chunks(edition: Edition) -> dict[str, tuple[Any, bytes]]:
+    ids = edition.catalogue.all_chunk_ids()
+    passages = await edition.store.fetch(ids)
+    assert set(passages) == set(ids)
+    assert await edition.store.count(EVERYWHERE) == len(ids)
+    return {
+        # The time a page was last touched is no reason to write its chunks again.
+        chunk_id: (replace(passage.chunk, created_at=""), passage.vector.tobytes())
+        for chunk_id, passage in passages.items()
+    }
+
+
+async def _found_by_words(edition: Edition) -> list[dict[str, float]]:
+    found = []
+    for word in ("lamp", "horn", "keeper", "oil", "page"):
+        vector = next(iter((await edition.store.fetch(edition.catalogue.all_chunk_ids()[:1])).values())).vector
+        candidates = await edition.store.candidates(vector, word, limit=1000, filters=EVERYWHERE)
+        found.append({c.chunk_id: round(c.bm25, 4) for c in candidates if c.bm25 is not None})
+    return found
+
+
+def _rows(path: Path, statement: str) -> list[Any]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(statement).fetchall()
