@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bythebook.conversations.followups import Exchange, Standalone
 from bythebook.conversations.followups.rule import standalone
@@ -91,13 +93,36 @@ def test_a_question_of_its_own_is_left_alone(question: str) -> None:
         pytest.param("What does source 1 say?", "What does Isaac Sim overview say?", 1, id="by number"),
         pytest.param("Can you summarize [3]?", "Can you summarize Omniverse?", 3, id="by its mark"),
         pytest.param("Explain the 2nd citation", "Explain Synthetic data generation", 2, id="2nd"),
-        pytest.param("Open reference #2", "Open Synthetic data generation", 2, id="with a number sign"),
+        pytest.param("Show reference #2", "Show Synthetic data generation", 2, id="with a number sign"),
         pytest.param("and the last source?", "and Omniverse?", 3, id="the last"),
         pytest.param("the first one", "Isaac Sim overview", 1, id="the first one"),
     ],
 )
 def test_a_source_that_was_shown_can_be_pointed_at(question: str, text: str, source: int) -> None:
     assert standalone(question, ISAAC) == Standalone(text, depends=True, source=source, searches=(text,))
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        pytest.param("What is the second source of error in odometry?", id="a source of something"),
+        pytest.param("What is the first reference frame of a robot?", id="a reference to nothing shown"),
+        pytest.param("Which open source 2D planners exist?", id="open source"),
+        pytest.param("How do I link 2 nodes?", id="to link"),
+        pytest.param("What does values [0] give?", id="an index in code"),
+        pytest.param("What does chapter 2 cover?", id="a chapter of the book"),
+    ],
+)
+def test_what_only_sounds_like_a_source_is_none(question: str) -> None:
+    assert standalone(question, ISAAC).source is None
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.text(), st.lists(st.builds(Exchange, st.text(), st.text(), st.lists(st.text()).map(tuple)), max_size=3))
+def test_any_text_can_be_asked_after_any_other(question: str, history: list[Exchange]) -> None:
+    found = standalone(question, history)
+    assert found.searches
+    assert question in found.searches or found.depends
 
 
 def test_sources_are_those_of_the_latest_answer_that_had_some() -> None:

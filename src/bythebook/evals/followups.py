@@ -50,22 +50,22 @@ def compare(turns: Iterable[Turn]) -> dict[str, object]:
     """Our text beside a person's rewrite, by the terms the index would look up; first turns are left out."""
     words = Words(100.0)
     overlaps: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
-    alone: list[bool] = []
-    added: list[bool] = []
+    self_contained: list[bool] = []
+    dependent: list[bool] = []
     for question, rewrite, history in turns:
         if not history:
             continue
         text, wanted = standalone(question, history).text, words.terms(rewrite)
         overlaps["last_turn"].append(_overlap(words.terms(question), wanted))
         overlaps["ours"].append(_overlap(words.terms(text), wanted))
-        self_contained = wanted <= words.terms(question)
-        (alone if self_contained else added).append(text == question)
+        complete = wanted <= words.terms(question)
+        (self_contained if complete else dependent).append((text == question) is complete)
     figures = {name: dict(zip(("precision", "recall", "f1"), _means(o), strict=True)) for name, o in overlaps.items()}
     return {
-        "questions": len(alone) + len(added),
+        "questions": len(self_contained) + len(dependent),
         **figures,
-        "self_contained": {"questions": len(alone), "left_alone": round(fmean(alone), 4)},
-        "dependent": {"questions": len(added), "added_to": round(1 - fmean(added), 4)},
+        "self_contained": {"questions": len(self_contained), "left_alone": _share(self_contained)},
+        "dependent": {"questions": len(dependent), "added_to": _share(dependent)},
     }
 
 
@@ -127,6 +127,10 @@ def _interval(values: Sequence[float]) -> dict[str, float]:
     mean = fmean(values)
     reach = 1.96 * stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
     return {"mean": round(mean, 4), "low": round(mean - reach, 4), "high": round(mean + reach, 4)}
+
+
+def _share(right: Sequence[bool]) -> float | None:
+    return round(fmean(right), 4) if right else None
 
 
 def _overlap(found: frozenset[int], wanted: frozenset[int]) -> tuple[float, float, float]:

@@ -24,8 +24,8 @@ FUNCTION = frozenset(
 
 COURTESY = frozenset(
     """
-    please thanks thank hello hi hey ok okay sure well oh great good nice cool right yes no bye goodbye sorry excuse wow
-    hm hmm um
+    please thanks thank hello hi hey ok okay sure well oh great good nice cool right yes no bye goodbye sorry
+    excuse wow hm hmm um
     """.split()
 )
 """What is said to keep a conversation going. Alone it asks nothing."""

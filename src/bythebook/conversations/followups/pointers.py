@@ -16,13 +16,16 @@ if TYPE_CHECKING:
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 _CARDINALS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_KINDS = "source|citation|reference|footnote|passage|excerpt|quote|result|link"
+# A book may be about references, or about the second source of an error.
+_KINDS = r"source|citation|footnote|passage|excerpt|(?:reference|quote)(?=\s*(?:[^\w\s]|$))"
 _NTH = re.compile(
-    rf"\b(?:the\s+)?(?P<number>{'|'.join(_ORDINALS)}|last|\d{{1,2}}(?:st|nd|rd|th))\s+(?P<kind>{_KINDS}|one)\b",
+    rf"\b(?:the\s+)?(?P<number>{'|'.join(_ORDINALS)}|last|\d{{1,2}}(?:st|nd|rd|th))\s+"
+    rf"(?P<kind>{_KINDS}|one)\b(?!\s+(?:of|code|file)\b)",
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(
-    rf"\b(?:the\s+)?(?P<kind>{_KINDS})\s*(?:number|no\.?|#)?\s*\[?(?P<number>\d{{1,2}}|{'|'.join(_CARDINALS)})\b\]?",
+    r"(?<!open )(?<!open-)\b(?:the\s+)?(?P<kind>source|citation|footnote|passage|excerpt|reference(?=\s*[#\[n]))"
+    rf"\s*(?:number|no\.?|#)?\s*\[?(?P<number>\d{{1,2}}|{'|'.join(_CARDINALS)})\b\]?",
     re.IGNORECASE,
 )
 _MARK = re.compile(r"(?<!\w)\[(?P<number>\d{1,2})\](?P<kind>)")
@@ -32,7 +35,7 @@ _MARK = re.compile(r"(?<!\w)\[(?P<number>\d{1,2})\](?P<kind>)")
 class _Pointer:
     words: str
     number: int
-    """Counting from 1; 0 is the last."""
+    """Counting from 1; -1 is the last."""
     loose: bool
     """Whether it may as well point at something that is no source: "the second one"."""
 
@@ -43,7 +46,7 @@ def pointed_source(question: str, history: Sequence[Exchange]) -> Standalone | N
     pointer = _pointer(question)
     if not sources or not pointer or (pointer.loose and _alternatives(history)):
         return None
-    number = pointer.number or len(sources)
+    number = len(sources) if pointer.number == -1 else pointer.number
     if number <= len(sources):
         text = question.replace(pointer.words, sources[number - 1], 1)
         return Standalone(text, depends=True, source=number, searches=(text,))
@@ -56,19 +59,19 @@ def pointed_alternative(question: str, history: Sequence[Exchange]) -> tuple[str
     pointer = _pointer(question)
     number = pointer.number if pointer and pointer.loose else 1 if "former" in low else 2 if "latter" in low else None
     found = _alternatives(history)
-    return found[0 if number == 1 else 1] if found and number in {0, 1, 2} else ()
+    return found[0 if number == 1 else 1] if found and number in {-1, 1, 2} else ()
 
 
 def _pointer(question: str) -> _Pointer | None:
     found = _NTH.search(question) or _NUMBERED.search(question) or _MARK.search(question)
-    if found is None:
-        return None
-    return _Pointer(found.group(), _number(found["number"].lower()), loose=found["kind"].lower() == "one")
+    number = _number(found["number"].lower()) if found else 0
+    # Nothing is counted from 0 except by programs, whose [0] is no source.
+    return _Pointer(found.group(), number, loose=found["kind"].lower() == "one") if found and number else None
 
 
 def _number(word: str) -> int:
     if word == "last":
-        return 0
+        return -1
     for names in (_ORDINALS, _CARDINALS):
         if word in names:
             return names.index(word) + 1

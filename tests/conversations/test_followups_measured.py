@@ -1,0 +1,37 @@
+"""What is measured of follow-ups, on a conversation small enough to count by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from bythebook.evals.followups import compare, turns
+
+
+def test_our_words_are_compared_with_those_a_person_added(tmp_path: Path) -> None:
+    said = ["What is throat cancer?", "Is it treatable?"]
+    rows = [
+        {"_id": "1_1", "history": [], "question": said[0], "rewrite": said[0]},
+        {"_id": "1_2", "history": said[:1], "question": said[1], "rewrite": "Is throat cancer treatable?"},
+        {"_id": "1_3", "history": said, "question": "What is anemia?", "rewrite": "What is anemia?"},
+    ]
+    (tmp_path / "turns.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert compare(turns(tmp_path)) == {
+        "questions": 2,
+        "last_turn": {"precision": 1.0, "recall": 0.6667, "f1": 0.75},
+        "ours": {"precision": 1.0, "recall": 1.0, "f1": 1.0},
+        "self_contained": {"questions": 1, "left_alone": 1.0},
+        "dependent": {"questions": 1, "added_to": 1.0},
+    }
+
+
+def test_the_article_of_an_example_is_what_it_is_about(tmp_path: Path) -> None:
+    row = {
+        "history": ["Frank Zappa", "Disbandment", "Who left?", "Zappa."],
+        "question": "Why?",
+        "rewrite": "Why, Zappa?",
+    }
+    (tmp_path / "examples.jsonl").write_text(json.dumps(row))
+    [(question, rewrite, history)] = turns(tmp_path)
+    assert (question, rewrite) == ("Why?", "Why, Zappa?")
+    assert [(e.question, e.answer) for e in history] == [("Frank Zappa, Disbandment", ""), ("Who left?", "Zappa.")]
