@@ -47,6 +47,8 @@ class _Course:
     deadline: Deadline
     started: float = field(default_factory=time.perf_counter)
     query: str = ""
+    also: tuple[str, ...] = ()
+    """What else to search for, so that a follow-up finds what the conversation is about."""
     retrieved: Retrieved | None = None
     evidence: Evidence | None = None
     found: tuple[RetrievalResult, ...] = ()
@@ -67,6 +69,7 @@ class _Course:
 
             understood = standalone(self.request.query, self.memory.history)
             self.query, unclear = understood.text, understood.unclear
+            self.also = tuple(text for text in understood.searches if text != self.query)
         self.memory.standalone = self.query
         return not unclear and bool(self.edition.words.terms(self.query))
 
@@ -187,7 +190,8 @@ class Asker:
         request = course.request
         selection = request.selected_text.strip()
         query = f"{course.query} {selection}"[:LONGEST_QUERY] if selection else course.query
-        retrieved = await self._retrieve(course, query, request.top_k or self.config.retrieval_top_k, request.filters)
+        top_k = request.top_k or self.config.retrieval_top_k
+        retrieved = await self._retrieve(course, query, top_k, request.filters, also=course.also)
         if selection:
             from bythebook.answers.budget import count
 
@@ -201,9 +205,12 @@ class Asker:
         course.proof_ms = (time.perf_counter() - before) * 1000
         course.retrieved, course.found = retrieved, retrieved.context.results
 
-    async def _retrieve(self, course: _Course, query: str, top_k: int, filters: Filters) -> Retrieved:
+    async def _retrieve(
+        self, course: _Course, query: str, top_k: int, filters: Filters, *, also: tuple[str, ...] = ()
+    ) -> Retrieved:
+        bounding = course.deadline.bounding
         return await self.retriever.retrieve(
-            course.edition, query, top_k=top_k, filters=filters, within=course.deadline.bounding
+            course.edition, query, top_k=top_k, filters=filters, also=also, within=bounding
         )
 
     def _quotes(self, course: _Course) -> list[Quote]:

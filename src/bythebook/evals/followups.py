@@ -11,7 +11,7 @@ from bythebook.conversations.followups.rule import standalone
 from bythebook.evals.corpus import document_of, rows
 from bythebook.evals.retrieval import ndcg, score
 from bythebook.passages import EVERYWHERE
-from bythebook.passages.ranking import rank
+from bythebook.passages.ranking import added, rank
 from bythebook.passages.retriever import CANDIDATES
 from bythebook.passages.words import Words
 
@@ -98,13 +98,11 @@ def _turn_of(question: Question) -> Turn:
 
 async def _documents(edition: Edition, embedder: Embedder, searches: Sequence[str]) -> list[str]:
     """The documents the searches find together, best first: the scores a chunk has in each are added up."""
-    totals: dict[str, float] = defaultdict(float)
-    for text in searches:
-        vector = await embedder.query(text)
-        found = await edition.store.candidates(vector, text, limit=CANDIDATES, filters=EVERYWHERE)
-        for chunk_id, points in rank(found):
-            totals[chunk_id] += points
-    ids = sorted(totals, key=lambda chunk_id: (-totals[chunk_id], chunk_id))
+    rankings = [
+        rank(await edition.store.candidates(await embedder.query(text), text, limit=CANDIDATES, filters=EVERYWHERE))
+        for text in searches
+    ]
+    ids = [chunk_id for chunk_id, _ in added(rankings)]
     passages = await edition.store.fetch(ids)
     return list(dict.fromkeys(document_of(passages[chunk_id].chunk.url) for chunk_id in ids))
 

@@ -33,6 +33,15 @@ def _support(scores: list[float]) -> float:
     return PAGE_EVIDENCE * sum(sorted(scores, reverse=True)[2:5])
 
 
+def added(rankings: Sequence[Sequence[tuple[str, float]]]) -> list[tuple[str, float]]:
+    """Several rankings made into one: the scores a chunk has in each, added up."""
+    totals: dict[str, float] = defaultdict(float)
+    for ranking in rankings:
+        for chunk_id, score in ranking:
+            totals[chunk_id] += score
+    return sorted(totals.items(), key=lambda entry: (-entry[1], entry[0]))
+
+
 def page_of(chunk_id: str) -> str:
     """The half of a chunk's id that all chunks of its page share."""
     return chunk_id[:18]

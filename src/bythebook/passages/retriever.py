@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bythebook.passages import Filters, RetrievalContext, RetrievalResult
-from bythebook.passages.ranking import rank
+from bythebook.passages.ranking import added, rank
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,18 +49,28 @@ class Retriever:
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
-        self._remembered: OrderedDict[tuple[str, str, int, Filters], Retrieved] = OrderedDict()
+        self._remembered: OrderedDict[tuple[str, str, tuple[str, ...], int, Filters], Retrieved] = OrderedDict()
 
     async def retrieve(
-        self, edition: Edition, query: str, *, top_k: int, filters: Filters, within: Bounds = unbounded
+        self,
+        edition: Edition,
+        query: str,
+        *,
+        top_k: int,
+        filters: Filters,
+        also: tuple[str, ...] = (),
+        within: Bounds = unbounded,
     ) -> Retrieved:
-        """The `top_k` passages that bear most on `query`, without near-duplicates, always in the same order."""
-        key = (edition.name, query, top_k, filters)
+        """The `top_k` passages that bear most on `query`, without near-duplicates, always in the same order.
+
+        What is searched for `also` adds to their rank; how near they are is measured by `query` alone.
+        """
+        key = (edition.name, query, also, top_k, filters)
         if found := self._remembered.get(key):
             self._remembered.move_to_end(key)
             context = replace(found.context, cache_hit=True)
             return replace(found, context=context, embedding_time_ms=0.0, retrieval_time_ms=0.0)
-        found = await self._search(edition, query, top_k=top_k, filters=filters, within=within)
+        found = await self._search(edition, (query, *also), top_k=top_k, filters=filters, within=within)
         self._remembered[key] = found
         if len(self._remembered) > _REMEMBERED:
             self._remembered.popitem(last=False)
@@ -70,17 +80,23 @@ class Retriever:
         """Search again for what was searched before."""
         self._remembered.clear()
 
-    async def _search(self, edition: Edition, query: str, *, top_k: int, filters: Filters, within: Bounds) -> Retrieved:
+    async def _search(
+        self, edition: Edition, texts: tuple[str, ...], *, top_k: int, filters: Filters, within: Bounds
+    ) -> Retrieved:
         started = time.perf_counter()
         async with within("embedding"):
-            vector = await self._embedder.query(query)
+            vectors = [await self._embedder.query(text) for text in texts]
         embedded = time.perf_counter()
         async with within("searching"):
-            candidates = await edition.store.candidates(vector, query, limit=CANDIDATES, filters=filters)
-            results = await _chosen(edition, rank(candidates), vector, top_k)
-        context = RetrievalContext(query=query, results=results, filter_applied=str(filters))
+            found = [
+                await edition.store.candidates(vector, text, limit=CANDIDATES, filters=filters)
+                for vector, text in zip(vectors, texts, strict=True)
+            ]
+            ranked = rank(found[0]) if len(found) == 1 else added([rank(candidates) for candidates in found])
+            results = await _chosen(edition, ranked, vectors[0], top_k)
+        context = RetrievalContext(query=texts[0], results=results, filter_applied=str(filters))
         searched = time.perf_counter()
-        return Retrieved(context, vector, (embedded - started) * 1000, (searched - embedded) * 1000)
+        return Retrieved(context, vectors[0], (embedded - started) * 1000, (searched - embedded) * 1000)
 
 
 async def _chosen(
