@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bythebook.passages.shelf import Edition
     from bythebook.vectors import Embedder
 
-READ_CLOSELY = 12
+READ_CLOSELY = 4
 """How many units are compared with the question by meaning; the rest is out of the running by its words."""
 _PASSAGES = 5
 # Code and table rows repeat a question's words without saying anything about them.
@@ -70,7 +70,7 @@ class Evidence:
 
 
 # Fitted with `python -m bythebook.evals refusal --fit`; docs/quality.md says on what, and how it holds elsewhere.
-_BIAS = -10.09
+_BIAS = -9.8
 _WEIGHTS = Features(passage_cosine=9.31, unit_cosine=6.06, passage_share=1.95, unit_share=2.91)
 
 
