@@ -99,6 +99,10 @@ def test_a_request_has_the_defaults_of_the_documents() -> None:
     assert (asked.query, asked.top_k, asked.include_sources, asked.filters) == ("What burns?", None, True, Filters())
 
 
+def test_half_a_character_in_a_question_is_no_accident() -> None:
+    assert AgentRequest("What burns \udcff here?").query == "What burns ? here?"
+
+
 def test_requests_and_answers_cannot_be_changed() -> None:
     for thing, name in ((request(), "query"), (response(), "answer"), (CITED, "quote"), (FOUND, "text")):
         with pytest.raises(AttributeError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from bythebook.chunks.split import Sizes, document_id, split
 from bythebook.pages import Kind, Page
+from bythebook.vectors.local import local_embedder
 from markdown_pages import MARKDOWN, page_of
 from wordbook import count_words
 
@@ -229,3 +231,21 @@ def assert_whole(page: Page, cut: list[Chunk]) -> None:
         if not page.text[place].isspace()
     }
     assert "".join(page.text[place] for place in sorted(said - held)) == ""
+
+
+async def test_the_limit_holds_in_the_tokens_of_the_real_model(model_folder: Path) -> None:
+    strange = [
+        "x" * 3000,
+        "lamp-" * 400,
+        "中文" * 500,
+        "🚀" * 300,
+        "e\u0301" * 400,
+        "a_b." * 300,
+        "https://b/" + "a/" * 400,
+    ]
+    async with local_embedder(model_folder) as embedder:
+        for text in strange:
+            page = page_of(text, title="T")
+            cut = list(split(page, count=embedder.count, sizes=Sizes(limit=40)))
+            assert max(embedder.count(chunk.text) for chunk in cut) <= 40, text[:9]
+            assert_whole(page, cut)

@@ -87,6 +87,11 @@ def test_what_is_not_a_filter_is_refused_with_what_is(text: str) -> None:
         Filters.parse([text])
 
 
+def test_half_a_character_in_a_filter_is_refused() -> None:
+    with pytest.raises(InputError, match="UTF-8"):
+        Filters.parse(["module=\udcff"])
+
+
 def test_a_filter_is_true_when_it_filters_and_says_what() -> None:
     assert not Filters()
     assert [bool(Filters(**{name: "x"})) for name in ("module", "chapter", "url_prefix")] == [True] * 3

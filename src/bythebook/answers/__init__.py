@@ -42,7 +42,9 @@ class AgentRequest:
     stream: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "query", self.query.strip())
+        # A byte of a command line that is no character arrives as half of one, which nothing after this can read.
+        whole = self.query.encode("utf-8", "replace").decode()
+        object.__setattr__(self, "query", whole.strip())
         if not self.query:
             raise InputError("the question is empty. Ask something the book might answer.")
         if len(self.query) > LONGEST_QUERY:

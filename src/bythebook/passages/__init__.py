@@ -28,6 +28,12 @@ class Filters:
     chapter: str = ""
     url_prefix: str = ""
 
+    def __post_init__(self) -> None:
+        try:
+            f"{self.module}{self.chapter}{self.url_prefix}".encode()
+        except UnicodeEncodeError:
+            raise InputError(f"a filter must be text in UTF-8, not {str(self)!r}") from None
+
     def __bool__(self) -> bool:
         return bool(self.module or self.chapter or self.url_prefix)
 
