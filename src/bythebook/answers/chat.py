@@ -115,9 +115,8 @@ class Endpoint:
             async with create(**body, stream=True) as response:
                 async for line in response.iter_lines():
                     data = line[5:].strip() if line.startswith("data:") else ""
-                    if data == _DONE:
-                        return
-                    if data:
+                    # Read on after the last word: a connection that is left early cannot be used again.
+                    if data and data != _DONE:
                         yield json.loads(data)
         except httpx2.HTTPError as exc:
             # The client translates its transport's errors only as long as it reads the lines itself.
