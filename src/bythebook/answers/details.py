@@ -25,6 +25,9 @@ _TENS = {
     word: 10 * number for number, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)
 }
 _SCALES = {"hundred": 100.0, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "dozen": 12.0}
+_SCALES |= {f"{word}s": value for word, value in _SCALES.items()}
+_ORDINAL = re.compile(r"(?:st|nd|rd|th)$")
+_SHORT_YEAR = re.compile(r"\b((\d\d)\d\d)[-–](\d\d)\b")
 _ORDINALS = {
     word: number
     for number, word in enumerate(
@@ -34,7 +37,7 @@ _ORDINALS = {
 }
 _SPELLED = _UNITS | _TENS | _ORDINALS | {"twice": 2}
 
-_TOKEN = re.compile(r"\d[\d,]*(?:\.\d+)*s?\b|[^\W\d_]+(?:['’][^\W\d_]+)?")
+_TOKEN = re.compile(r"\d[\d,]*(?:\.\d+)*(?:['’]?s|st|nd|rd|th)?\b|\d+|[^\W\d_]+(?:['’][^\W\d_]+)?")
 _IDENTIFIER = re.compile(
     r"(?<![\w-])--?[a-z][\w-]+|@\w[\w.]*|\w+(?:[./:]\w+)*\(\)|[^\W\d]\w*(?:_\w+)+|[^\W\d]\w+(?:(?:\.|::)[^\W\d]\w+)+"
     r"|[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+|[A-Z]+[a-z]+\d\w*"
@@ -62,10 +65,12 @@ _NAME = re.compile(r"(?<![\w/.-])[^\W\d_a-z][\w’'-]*(?:\.(?=[^\W\d_a-z]\.))?")
 _FIRST = re.compile(r"(?:^|[.!?:]\s+|\n\s*(?:[-*+|]\s+)?)[\"'“‘(*_]*(\w+)")
 
 _NEGATIONS = frozenset(
-    "no not never none neither nor nobody nothing nowhere without cannot unable fail fails failed lack lacks lacked "
-    "lacking hardly scarcely rarely refuse refuses refused deny denies denied prevent prevents prevented except "
-    "instead false impossible unlike".split()
+    "no not never none neither nor nobody nothing nowhere without cannot unable hardly scarcely".split()
 )
+_DENIED = 5
+"""How many words behind a "not" it denies."""
+_TELLING = 4
+"""A word with fewer letters says nothing that could be denied. Words are alike when their first letters are."""
 _OPPOSITES = (
     "more - less/fewer",
     "most - least/fewest",
@@ -129,6 +134,8 @@ class Details:
     """What a sentence pins down, each in one spelling: 1,000 is 1000, and forty is 40."""
 
     numbers: frozenset[str]
+    digits: frozenset[str]
+    """The numbers that are written in digits."""
     quantities: frozenset[tuple[str, str]]
     """Numbers with what they count, where that is a measure: 40 % and 40 percent are the same."""
     names: frozenset[str]
@@ -138,7 +145,8 @@ class Details:
     """Every word in lower case: names are looked up among them."""
     text: str
     """All of it in lower case: identifiers are looked up in it."""
-    negated: bool
+    denied: frozenset[str]
+    """The first letters of the words that stand behind a "not"."""
     leanings: frozenset[int]
     """Which sides of the pairs of opposites are taken."""
 
@@ -156,14 +164,22 @@ class Details:
     def identifiers_not_in(self, other: Details) -> frozenset[str]:
         return frozenset(name for name in self.identifiers - other.identifiers if name not in other.text)
 
+    def denies(self, other: Details) -> bool:
+        """Whether a word of both is denied in one of them, and none in the other."""
+        here = any(word[:_TELLING] in self.denied for word in other.words)
+        there = any(word[:_TELLING] in other.denied for word in self.words)
+        return here != there
+
     def opposes(self, other: Details) -> bool:
         """Whether a word here has its opposite there, and not itself."""
         return any(-leaning in other.leanings and leaning not in other.leanings for leaning in self.leanings)
 
     def _implied(self, number: str, other: Details) -> bool:
-        """A decade by one of its years, and a bound by a number beyond it."""
+        """A decade or a century by one of its years, and a bound by a number beyond it."""
         if number.endswith("s"):
-            return any(len(there) == 4 and there[:3] == number[:3] for there in other.numbers)
+            years = [there for there in other.numbers if len(there) == 4]
+            start = number.rstrip("'s").rstrip("0")
+            return any(year.startswith(start) or (len(start) == 1 and year[2] == start) for year in years)
         beyond = _bound(number, self.text)
         return beyond != 0 and any((value - float(number)) * beyond > 0 for value in _values(other.numbers))
 
@@ -171,15 +187,17 @@ class Details:
 @lru_cache(maxsize=4096)
 def details(text: str) -> Details:
     """The details of a sentence or of a passage."""
-    lower = [match[0].replace("’", "'").lower() for match in _TOKEN.finditer(text)]
+    full_years = _SHORT_YEAR.sub(r"\1 \2\3", text)
+    lower = [match[0].replace("’", "'").lower() for match in _TOKEN.finditer(full_years)]
     return Details(
         numbers=frozenset(_numbers(lower)),
+        digits=frozenset(_numbers([word for word in lower if word[0].isdigit()])),
         quantities=frozenset(_quantities(text.lower())),
         names=frozenset(_names(text)),
         identifiers=frozenset(_identifiers(text)),
         words=frozenset(part for word in lower for part in (word, word.removesuffix("'s"))),
         text=text.lower(),
-        negated=any(word in _NEGATIONS or word.endswith("n't") for word in lower),
+        denied=frozenset(_denied(lower)),
         leanings=frozenset(leaning for word in lower for leaning in _LEANINGS.get(word, ())),
     )
 
@@ -187,7 +205,8 @@ def details(text: str) -> Details:
 def _numbers(tokens: list[str]) -> Iterator[str]:
     """Every number, spelled out or in digits; "two hundred" and "3 million" are one number each."""
     spelled = _Spelled()
-    for token in tokens:
+    for word in tokens:
+        token = _ORDINAL.sub("", word) if word[0].isdigit() else word
         if not token[0].isdigit():
             yield from spelled.read(token)
             continue
@@ -197,6 +216,13 @@ def _numbers(tokens: list[str]) -> Iterator[str]:
         else:
             spelled.begin(value)
     yield from spelled.done()
+
+
+def _denied(tokens: list[str]) -> Iterator[str]:
+    for index, token in enumerate(tokens):
+        if token in _NEGATIONS or token.endswith("n't"):
+            behind = (word[:_TELLING] for word in tokens[index + 1 : index + 1 + _DENIED])
+            yield from (word for word in behind if len(word) == _TELLING)
 
 
 class _Spelled:

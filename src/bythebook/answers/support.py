@@ -22,17 +22,19 @@ if TYPE_CHECKING:
     from bythebook.passages.words import Words
     from bythebook.vectors import Embedder, Vector
 
-CUTOFF = 0.5
-"""The least confidence at which a sentence counts as supported."""
+CUTOFF = 0.55
+"""The least confidence at which a sentence counts as supported. A little above even: a false proof is worse than a
+sentence lost."""
 READ_CLOSELY = 24
 """How many texts are compared by meaning in one answer, sentences and quotes together."""
 _LONGEST_PAIR = 600
 _PAIR_MUST_ADD = 0.08
 _SECOND_MUST_ADD = 0.12
 """What a longer quote, and a quote from elsewhere, must add to the part of the sentence that is found."""
-_SAME_WORDS = 0.6
+_SAME_WORDS = 0.7
 """From here on sentence and quote are about the same thing, so that a "not" in only one of them is a contradiction."""
-_VERBATIM = 0.95
+_COSINES = (0.3, 0.95)
+"""Between these lies the cosine of nearly every sentence and its quotes."""
 _NAMED = 0.05
 """The head start of a passage the model named itself."""
 
@@ -75,7 +77,7 @@ class Features:
     """The part of its numbers that no passage has."""
     names_missing: float
     turned: float
-    """1 when the sentence says no and the quotes do not, or says the opposite of one of their words."""
+    """1 when one of sentence and quotes denies what the other says, or says the opposite of one of its words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +102,10 @@ class Support:
     @property
     def open(self) -> bool:
         """Whether the meaning can still decide it: the words have neither proven it nor ruled it out."""
-        if self.objection or not self.quotes or self.features.quoted >= _VERBATIM:
+        if self.objection or not self.quotes:
             return False
-        return confidence(replace(self.features, cosine=1.0)) >= CUTOFF
+        least, most = (confidence(replace(self.features, cosine=cosine)) for cosine in _COSINES)
+        return least < CUTOFF <= most
 
     @property
     def quoted(self) -> str:
@@ -110,8 +113,10 @@ class Support:
         return " ".join(quote.text for quote in self.quotes)
 
 
+# Fitted with `python -m bythebook.evals fit-proof` on wice, fool_me_twice and scifact, every set and both answers
+# weighing the same. Fitted on two of them, the rule ranks the third with an AUROC of .81, .64 and .75.
 _BIAS = -1.66
-_WEIGHTS = Features(quoted=2.38, cosine=1.13, numbers_missing=-1.14, names_missing=-0.51, turned=-0.6)
+_WEIGHTS = Features(quoted=2.4, cosine=1.18, numbers_missing=-1.24, names_missing=-0.52, turned=-0.71)
 
 
 def confidence(features: Features) -> float:
@@ -140,7 +145,7 @@ class Desk:
             cosine=_usual_cosine(quoted),
             numbers_missing=_part(said.numbers_not_in(self._details), said.numbers),
             names_missing=_part(said.names_not_in(self._details), said.names),
-            turned=float((said.negated and not there.negated) or said.opposes(there)),
+            turned=float(said.denies(there) or said.opposes(there)),
         )
         return Support(sentence, quotes, features, _objection(said, there, everywhere=self._details, quoted=quoted))
 
@@ -208,13 +213,14 @@ def _usual_cosine(quoted: float) -> float:
 
 def _objection(said: Details, there: Details, *, everywhere: Details, quoted: float) -> str:
     """What makes the sentence wrong or unproven however alike it is; empty when there is nothing."""
-    if numbers := said.numbers_not_in(everywhere):
+    # A count in words may be the model's own: "in two steps". One in digits is not.
+    if numbers := said.numbers_not_in(everywhere) & said.digits:
         return f"no passage has the number {min(numbers)}"
     if identifiers := said.identifiers_not_in(everywhere):
         return f"no passage has {min(identifiers)}"
     if said.measured_otherwise_in(everywhere):
         return "the passages give the number in another measure"
-    if quoted >= _SAME_WORDS and said.negated != there.negated:
+    if quoted >= _SAME_WORDS and said.denies(there):
         return "one of sentence and quote says no, and the other does not"
     if quoted >= _SAME_WORDS and said.opposes(there):
         return "the quote says the opposite"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import sys
 import time
 from collections import Counter
@@ -16,6 +17,7 @@ import numpy as np
 
 from bythebook.answers.support import CUTOFF, Desk, Features, compared, read
 from bythebook.errors import InputError
+from bythebook.evals.corpus import rows
 from bythebook.passages import RetrievalResult
 from bythebook.passages.words import Words, rarity
 
@@ -46,7 +48,7 @@ class Claim:
 
 
 class Pairs:
-    """A file of claims with their evidence, read as if all the evidence were one book."""
+    """Claims with their evidence, read as if all the evidence were one book."""
 
     def __init__(self, path: Path, *, limit: int = sys.maxsize) -> None:
         self.claims = [_claim(row) for row in islice(_rows(path), limit)]
@@ -150,8 +152,26 @@ def balanced_accuracy(truth: Numbers, said: NDArray[np.bool_]) -> float:
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The claims of a file of pairs, or of a folder with claims and the corpus they cite, as scifact has them."""
+    if path.is_dir():
+        yield from _cited(path)
+        return
     with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
         yield from map(json.loads, file)
+
+
+def _cited(folder: Path) -> Iterator[dict[str, Any]]:
+    documents = {str(row["_id"]): row for row in rows(folder, "corpus")}
+    for row in rows(folder, "claims"):
+        labels = {str(entry["label"]) for entry in row["evidence"]}
+        cited = [entry["doc_id"] for entry in row["evidence"]] or row["cited_doc_ids"]
+        if len(labels) > 1 or not cited or str(cited[0]) not in documents:
+            continue
+        document = documents[str(cited[0])]
+        # The abstracts were joined without spaces between their sentences.
+        lines = re.sub(r"(?<=[a-z)])\.\s*(?=[A-Z])", ".\n", document["text"]).split("\n")
+        label = next(iter(labels), "nothing said")
+        yield {"claim": row["claim"], "evidence": lines, "label": label, "wikipedia_page": document["title"]}
 
 
 def _claim(row: dict[str, Any]) -> Claim:
