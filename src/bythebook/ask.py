@@ -14,7 +14,7 @@ from bythebook.answers.refusal import CLARIFY, nearest_sections, refusal
 from bythebook.answers.spoken import Began, Spoken
 from bythebook.memory import remembering
 from bythebook.passages.evidence import weigh
-from bythebook.selection import selected
+from bythebook.passages.selection import selected
 from bythebook.upstream import Deadline
 from bythebook.upstream.calls import unheard
 

@@ -35,10 +35,8 @@ from bythebook.upstream.openai import judge_openai
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
-    from agents import AgentOutputSchemaBase, Handoff, ModelSettings, Tool
+    from agents import ModelSettings, Tool
     from agents.items import TResponseInputItem, TResponseStreamEvent
-    from agents.models.interface import ModelTracing
-    from openai.types.responses.response_prompt_param import ResponsePromptParam
 
     from bythebook.answers.providers import Provider
     from bythebook.upstream import CallReport, Deadline
@@ -161,22 +159,16 @@ class TurnModel(Model):
         self.completion_tokens += said.completion_tokens
         yield said
 
-    # The SDK's signature: what a chat completion has no use for is not used.
-    # ruff: noqa: ARG002, PLR0913, PLR0917
     async def stream_response(
         self,
         system_instructions: str | None,
-        input: str | list[TResponseInputItem],  # noqa: A002
-        model_settings: ModelSettings,
+        input: str | list[TResponseInputItem],  # noqa: A002 - the SDK's name
+        model_settings: ModelSettings,  # noqa: ARG002 - the endpoint has its own
         tools: list[Tool],
-        output_schema: AgentOutputSchemaBase | None,
-        handoffs: list[Handoff[Any, Any]],
-        tracing: ModelTracing,
-        *,
-        previous_response_id: str | None = None,
-        conversation_id: str | None = None,
-        prompt: ResponsePromptParam | None = None,
+        *_: Any,
+        **__: Any,
     ) -> AsyncIterator[TResponseStreamEvent]:
+        """What the SDK asks for. Schemas, handoffs, traces and stored prompts have no place in a chat completion."""
         messages = _messages(system_instructions, input)
         more = {"tools": [Converter.tool_to_openai(tool) for tool in tools]} if tools else {}
         item = f"msg_{uuid.uuid4().hex}"
