@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from answers.letters import Letters
 from answers.passages import Lexicon, found
 from bythebook.answers.proof import Proof, prove
-from bythebook.vectors import Identity
 
 if TYPE_CHECKING:
     from bythebook.answers.proof import Unsupported
-    from bythebook.vectors import Vector
 
 WAYS: list[Unsupported] = ["remove", "mark"]
 
@@ -30,28 +27,6 @@ RESULTS = found(
     "Isaac Sim is a simulator by NVIDIA. It needs at least 16 GB of memory and an RTX graphics card. Rendering takes "
     "forty percent of the time.",
 )
-
-
-class Letters:
-    """Vectors from the letters of a text: near for texts alike, and nothing to load."""
-
-    identity = Identity("letters", 26)
-
-    def __init__(self) -> None:
-        self.embedded = 0
-
-    def count(self, text: str) -> int:
-        return len(text.split())
-
-    async def documents(self, texts: Sequence[str]) -> AsyncGenerator[Vector]:
-        for text in texts:
-            self.embedded += 1
-            yield await self.query(text)
-
-    async def query(self, text: str) -> Vector:
-        counts = np.array([1 + text.lower().count(chr(97 + index)) for index in range(26)], dtype=np.float32)
-        vector: Vector = counts / np.linalg.norm(counts)
-        return vector
 
 
 async def proof_of(answer: str) -> Proof:
