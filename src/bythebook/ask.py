@@ -13,7 +13,7 @@ from bythebook.answers.extractive import MODEL, Quote, cite, extract
 from bythebook.answers.refusal import CLARIFY, nearest_sections, refusal
 from bythebook.answers.spoken import Began, Spoken
 from bythebook.memory import remembering
-from bythebook.passages.evidence import weigh
+from bythebook.passages.evidence import glance, weigh
 from bythebook.passages.selection import selected
 from bythebook.upstream import Deadline
 from bythebook.upstream.calls import unheard
@@ -101,6 +101,15 @@ class _Course:
             )
         )
 
+    def conclude_with(self, quotes: list[Quote]) -> None:
+        """Answer with the book's own sentences, or refuse when there are none."""
+        if quotes:
+            answer, citations = cite(quotes)
+            self.conclude(Outcome.ANSWERED, answer, citations=citations)
+        else:
+            suggestions = nearest_sections(self.found)
+            self.conclude(Outcome.REFUSED, refusal(self.request.query, suggestions), suggestions=suggestions)
+
     def _metadata(self) -> ResponseMetadata:
         retrieved, spoken, proof = self.retrieved, self.spoken, self.proof
         return ResponseMetadata(
@@ -172,21 +181,20 @@ class Asker:
         yield Entered(State.RETRIEVING)
         await self._look_up(course)
         yield Searched(course.found)
-        quotes = self._quotes(course)
-        if not quotes:
-            suggestions = nearest_sections(course.found)
-            course.conclude(Outcome.REFUSED, refusal(course.request.query, suggestions), suggestions=suggestions)
-            return
-        if self.speaker is None:
-            yield Entered(State.GENERATING)
-            self._extract(course, quotes)
-            return
-        async with aclosing(self._speak(course, self.speaker)) as events:
+        speaker = self.speaker
+        if speaker is None or not self._obviously_covers(course):
+            quotes = await self._quotes(course)
+            if quotes and speaker is None:
+                yield Entered(State.GENERATING)
+            if not quotes or speaker is None:
+                course.conclude_with(quotes)
+                return
+        async with aclosing(self._speak(course, speaker)) as events:
             async for event in events:
                 yield event
 
     async def _look_up(self, course: _Course) -> None:
-        """Find the passages, and read the best of them closely."""
+        """Find the passages, the marked text first."""
         request = course.request
         selection = request.selected_text.strip()
         query = f"{course.query} {selection}"[:LONGEST_QUERY] if selection else course.query
@@ -199,10 +207,6 @@ class Asker:
             others = retrieved.context.results if request.selection_mode == "boost" else ()
             placed = (marked, *(replace(r, position=p) for p, r in enumerate(others, start=2)))
             retrieved = replace(retrieved, context=replace(retrieved.context, results=placed))
-        before = time.perf_counter()
-        async with course.deadline.bounding("weighing"):
-            course.evidence = await weigh(course.edition, self.embedder, retrieved)
-        course.proof_ms = (time.perf_counter() - before) * 1000
         course.retrieved, course.found = retrieved, retrieved.context.results
 
     async def _retrieve(
@@ -213,12 +217,25 @@ class Asker:
             course.edition, query, top_k=top_k, filters=filters, also=also, within=bounding
         )
 
-    def _quotes(self, course: _Course) -> list[Quote]:
+    def _obviously_covers(self, course: _Course) -> bool:
+        """Whether passages and words alone are enough, so that a model can be asked without reading them closely."""
+        if course.retrieved is None:
+            return False
+        before = time.perf_counter()
+        course.evidence = glance(course.edition, course.retrieved)
+        course.proof_ms += (time.perf_counter() - before) * 1000
+        return bool(course.evidence.units) and self._covers(course, course.evidence)
+
+    async def _quotes(self, course: _Course) -> list[Quote]:
         """What the book itself would say, nothing when it does not cover the question."""
-        evidence = course.evidence
-        if evidence is None or not self._covers(course, evidence):
+        if course.retrieved is None:
             return []
-        return extract(evidence.units, course.edition.words)
+        before = time.perf_counter()
+        async with course.deadline.begun().bounding("weighing"):
+            course.evidence = await weigh(course.edition, self.embedder, course.retrieved)
+        course.proof_ms += (time.perf_counter() - before) * 1000
+        covered = self._covers(course, course.evidence)
+        return extract(course.evidence.units, course.edition.words) if covered else []
 
     def _covers(self, course: _Course, evidence: Evidence) -> bool:
         """Whether there is enough to answer from: by the calibrated rule, or by the reader's own least cosine."""
@@ -227,11 +244,6 @@ class Asker:
         if self.config.retrieval_threshold == "auto":
             return evidence.confidence >= course.edition.calibration.cutoff
         return evidence.features.passage_cosine >= self.config.retrieval_threshold
-
-    def _extract(self, course: _Course, quotes: list[Quote]) -> None:
-        """Answer with the book's own sentences."""
-        answer, citations = cite(quotes)
-        course.conclude(Outcome.ANSWERED, answer, citations=citations)
 
     async def _speak(self, course: _Course, speaker: Speaker) -> AsyncGenerator[Event]:
         """Answer in a model's words, each of its sentences proven, or with the book's own if none can be."""
@@ -285,4 +297,4 @@ class Asker:
         if proof.citations:
             course.conclude(Outcome.ANSWERED, proof.text, citations=proof.citations, model=model)
         else:
-            self._extract(course, self._quotes(course))
+            course.conclude_with(await self._quotes(course))

@@ -6,7 +6,7 @@ Decided from the passages that were found, before any model is asked.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bythebook.chunks import under
@@ -80,27 +80,33 @@ def confidence(features: Features) -> float:
     return 1 / (1 + math.exp(-total))
 
 
-async def weigh(edition: Edition, embedder: Embedder, retrieved: Retrieved) -> Evidence:
-    """Read the best passages closely against the question."""
+def glance(edition: Edition, retrieved: Retrieved) -> Evidence:
+    """What passages and words say to the question, nothing read closely: the least the evidence can be."""
     results = retrieved.context.results[:_PASSAGES]
     if not results:
         return Evidence(Features(0.0, 0.0, 0.0, 0.0), ())
     wanted = edition.rarities(edition.words.terms(retrieved.context.query))
-    by_words = _by_words(edition, results, wanted)
-    close = by_words[:READ_CLOSELY]
-    cosines = [float(vector @ retrieved.vector) async for vector in embedder.documents([w.text for w in close])]
-    best_cosine = max(cosines, default=0.0)
-    weighed = [
-        Weighed(entry.result, entry.unit, score=entry.score + 0.5 * cosine)
-        for entry, cosine in zip(close, cosines, strict=True)
-    ]
+    close = _by_words(edition, results, wanted)[:READ_CLOSELY]
     terms = edition.words.terms
     features = Features(
         passage_cosine=max(result.score for result in retrieved.context.results),
-        unit_cosine=min(max(best_cosine, 0.0), 1.0),
+        unit_cosine=0.0,
         passage_share=share(wanted, {term for result in results[:3] for term in terms(_headed(result))}),
         unit_share=max((share(wanted, terms(entry.text)) for entry in close), default=0.0),
     )
+    return Evidence(features, tuple(close))
+
+
+async def weigh(edition: Edition, embedder: Embedder, retrieved: Retrieved) -> Evidence:
+    """Read the best passages closely against the question."""
+    seen = glance(edition, retrieved)
+    texts = [entry.text for entry in seen.units]
+    cosines = [float(vector @ retrieved.vector) async for vector in embedder.documents(texts)]
+    weighed = [
+        Weighed(entry.result, entry.unit, score=entry.score + 0.5 * cosine)
+        for entry, cosine in zip(seen.units, cosines, strict=True)
+    ]
+    features = replace(seen.features, unit_cosine=min(max([0.0, *cosines]), 1.0))
     return Evidence(features, tuple(sorted(weighed, key=lambda entry: -entry.score)))
 
 
