@@ -49,6 +49,9 @@ class Draft:
         with closing(store):
             await store.change(put=passages, drop=changes.dropped)
             await self._calibrate(folder, store, words)
+        # The engine clears journals away when it first opens what was written. Once published, nothing may go away:
+        # other processes read it, and the next draft is copied from it.
+        EdgeStore.open(folder / SHARD, words).close()
         return self.generations.publish()
 
     async def _calibrate(self, folder: Path, store: EdgeStore, words: Words) -> None:

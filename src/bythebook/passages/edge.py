@@ -6,7 +6,6 @@ import asyncio
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import qdrant_edge as edge
 
 from bythebook.chunks import Chunk
@@ -158,6 +157,9 @@ def _payload(chunk: Chunk) -> dict[str, Any]:
 
 
 def _passage(payload: dict[str, Any], vector: Any) -> Passage:
+    # Not above: it takes most of the time of a start, and everything else loads meanwhile.
+    import numpy as np
+
     text = payload.pop("content")
     headings = tuple(payload.pop("heading_hierarchy"))
     chunk = Chunk(text=text, end=payload["start"] + len(text), heading_hierarchy=headings, **payload)

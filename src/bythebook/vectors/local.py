@@ -12,8 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from bythebook.vectors import Identity, installed
 
 if TYPE_CHECKING:
@@ -70,6 +68,9 @@ class LocalEmbedder:
         return await asyncio.to_thread(self._embed, text)
 
     def _embed(self, text: str) -> Vector:
+        # Not above: it takes most of the time of a start, and everything else loads meanwhile.
+        import numpy as np
+
         ids = [FIRST, *self._encode(text).ids[: LONGEST - 2], LAST]
         (vectors,) = self._session.run(None, {"ids": np.array([ids], dtype=np.int64)})
         vector: Vector = vectors[0]
@@ -85,7 +86,7 @@ class LocalEmbedder:
 async def local_embedder(cache: Path) -> AsyncIterator[LocalEmbedder]:
     """The embedder whose weights `bythebook model download` put into `cache`. Its threads end with the block."""
     files = installed.find(cache)
-    session, tokenizer = await asyncio.gather(asyncio.to_thread(_session, files), asyncio.to_thread(_tokenizer, files))
+    tokenizer, session = await asyncio.gather(asyncio.to_thread(_tokenizer, files), asyncio.to_thread(_session, files))
     workers = cores()
     pool = ThreadPoolExecutor(workers, thread_name_prefix="embed")
     try:
