@@ -45,6 +45,7 @@ class Killing:
     """How many sections were ever written: no two have the same words, so none is embedded twice with reason."""
     current: str = ""
     journal: int = 0
+    locks: tuple[Path, ...] = ()
     wanted: int = 0
     runs: int = 0
     moments: Counter[str] = field(default_factory=Counter)
@@ -65,6 +66,7 @@ class Killing:
     def start(self) -> subprocess.Popen[str]:
         self.current = (self.index / "CURRENT").read_text() if (self.index / "CURRENT").exists() else ""
         self.journal = self.journal_size()
+        self.locks = tuple(self.index.glob("g*/LOCK"))
         self.runs += 1
         self.wanted = self.chance.randint(1, 8)
         command = [sys.executable, HERE / "counted.py", self.folder / "embedded", "ingest", self.pages]
@@ -167,7 +169,7 @@ MOMENTS: dict[str, Moment] = {
     "the draft has a name": lambda k: any(f.name > k.current for f in k.index.glob("g*")),
     "the pointer is written": lambda k: (k.index / "CURRENT.new").exists(),
     "the pointer is flipped": lambda k: (k.index / "CURRENT").read_text() != k.current,
-    "the old generation is swept": lambda k: not (k.index / k.current / "LOCK").exists(),
+    "an old generation is being swept": lambda k: not all(lock.exists() for lock in k.locks),
 }
 """Each is seen from outside: what is in the folder of the index."""
 
