@@ -11,12 +11,10 @@ from bythebook.answers import LONGEST_QUERY, AgentResponse, Outcome, ResponseMet
 from bythebook.answers.events import Answered, Entered, Said, Searched, State
 from bythebook.answers.extractive import MODEL, Quote, cite, extract
 from bythebook.answers.refusal import CLARIFY, nearest_sections, refusal
-from bythebook.answers.spoken import Began, Spoken
 from bythebook.memory import remembering
 from bythebook.passages.evidence import glance, weigh
 from bythebook.passages.selection import selected
-from bythebook.upstream import Deadline
-from bythebook.upstream.calls import unheard
+from bythebook.upstream.deadline import Deadline
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from bythebook.answers.config import AgentConfig
     from bythebook.answers.events import Event
     from bythebook.answers.proof import Proof
+    from bythebook.answers.spoken import Spoken
     from bythebook.answers.tool import SearchArguments
     from bythebook.conversations import Conversations
     from bythebook.memory import Memory
@@ -247,7 +246,9 @@ class Asker:
 
     async def _speak(self, course: _Course, speaker: Speaker) -> AsyncGenerator[Event]:
         """Answer in a model's words, each of its sentences proven, or with the book's own if none can be."""
+        from bythebook.answers.spoken import Began, Spoken
         from bythebook.answers.streaming import Preview
+        from bythebook.upstream.calls import unheard
 
         before = time.perf_counter()
         spoken = Spoken()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bythebook.answers.budget import written
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -32,6 +30,8 @@ def with_passages(
     system: str, passages: Sequence[tuple[int, RetrievalResult]], history: Sequence[Exchange], question: str
 ) -> list[dict[str, Any]]:
     """The messages for a model that is given the passages at once."""
+    from bythebook.answers.budget import written
+
     context = "Context from book:\n\n" + "".join(written(number, result) for number, result in passages)
     return [
         {"role": "system", "content": system},

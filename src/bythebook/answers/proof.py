@@ -200,8 +200,12 @@ def _written(judged: Sequence[tuple[_Part, _Verdict]], *, unsupported: Unsupport
         written.append((part, text))
         kept.append(Kept(numbered(text), cited, part.support.confidence if cited else 0.0))
     doubted = [Doubted(part.text, _reason(part)) for part, verdict in judged if verdict is _Verdict.DOUBTED]
+    text = numbered(Cleaner(Passages(())).again(_joined(written)))
+    if not all(f"[{number}]" in text for number in numbers.values()):
+        # What stays looks like a list of sources once it stands together: no answer is better than half of one.
+        text, numbers, kept = "", {}, []
     return Proof(
-        text=numbered(Cleaner(Passages(())).again(_joined(written))),
+        text=text,
         citations=tuple(citation(quote.result, quote.start, quote.end, number=n) for quote, n in numbers.items()),
         kept=tuple(kept),
         doubted=tuple(doubted),

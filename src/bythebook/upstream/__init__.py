@@ -8,11 +8,17 @@ What a foreign error means is decided at the adapter's seam by a `Judge`; `bythe
 `bythebook.upstream.http` judge the errors of those clients. Nothing here imports a client library.
 """
 
-from bythebook.upstream.breaker import Breaker, BreakerState
-from bythebook.upstream.calls import CallReport, CallState, Upstream
-from bythebook.upstream.deadline import Deadline
-from bythebook.upstream.failures import Failure, Judge
-from bythebook.upstream.policy import Policy
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bythebook.upstream.breaker import Breaker, BreakerState
+    from bythebook.upstream.calls import CallReport, CallState, Upstream
+    from bythebook.upstream.deadline import Deadline
+    from bythebook.upstream.failures import Failure, Judge
+    from bythebook.upstream.policy import Policy
 
 __all__ = [
     "Breaker",
@@ -25,3 +31,19 @@ __all__ = [
     "Policy",
     "Upstream",
 ]
+
+# A book that answers by itself calls nothing outside and needs nothing but the deadline.
+_HOMES = {
+    "breaker": ("Breaker", "BreakerState"),
+    "calls": ("CallReport", "CallState", "Upstream"),
+    "deadline": ("Deadline",),
+    "failures": ("Failure", "Judge"),
+    "policy": ("Policy",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"bythebook.upstream.{home}"), name)
+    raise AttributeError(f"module 'bythebook.upstream' has no attribute {name!r}")
