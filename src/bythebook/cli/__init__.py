@@ -32,7 +32,7 @@ def _run() -> None:
         # One answer and the process is gone: what little garbage it makes need not be looked for.
         gc.disable()
         # The model, the index and the imports load side by side; whoever waits for its turn must not wait long.
-        sys.setswitchinterval(0.0002)
+        sys.setswitchinterval(0.0005)
         answering.answer(asked, then=leave)
     else:
         from bythebook.cli.app import app
