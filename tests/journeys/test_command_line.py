@@ -216,7 +216,7 @@ def _everything(terminal: int) -> str:
 
 def test_interrupting_an_ingest_leaves_everything_whole(bythebook: Run, lighthouse: Path, tmp_path: Path) -> None:
     bythebook("ingest", lighthouse)
-    for number in range(300):
+    for number in range(900):
         (lighthouse / f"page{number}.md").write_text(f"# Page {number}\n\n" + f"Keeper {number} writes. " * 60)
     command = [sys.executable, "-m", "bythebook", "ingest", str(lighthouse)]
     journals = tmp_path / ".bythebook" / "index"
