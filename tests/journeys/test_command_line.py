@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -220,7 +221,15 @@ def test_interrupting_an_ingest_leaves_everything_whole(bythebook: Run, lighthou
         (lighthouse / f"page{number}.md").write_text(f"# Page {number}\n\n" + f"Keeper {number} writes. " * 60)
     command = [sys.executable, "-m", "bythebook", "ingest", str(lighthouse)]
     journals = tmp_path / ".bythebook" / "index"
-    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+    # Whoever runs the tests in the background has told its children to ignore Ctrl-C.
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed,  # noqa: PLW1509
+    ) as process:
         while not any(path.stat().st_size for path in journals.glob("*.journal")) and process.poll() is None:
             pass
         process.send_signal(signal.SIGINT)
