@@ -69,7 +69,8 @@ class Evidence:
         return confidence(self.features)
 
 
-# Fitted with `python -m bythebook.evals refusal --fit`; docs/quality.md says on what, and how it holds elsewhere.
+# Fitted to three collections together, then moved a little by hand: docs/quality.md says how. `python -m
+# bythebook.evals refusal FOLDER --fit` prints what one collection alone would ask for.
 _BIAS = -9.8
 _WEIGHTS = Features(passage_cosine=9.31, unit_cosine=6.06, passage_share=1.95, unit_share=2.91)
 
