@@ -1,0 +1,890 @@
+// By the Book: an assistant that answers from this site's pages, in one script tag.
+//
+//   <script src="https://host/widget.js" data-site="TOKEN" async></script>
+//
+// Everything a reader sees lives in the shadow root of one element. Text is only ever set as text; answers arrive as
+// HTML that the server has rendered and sanitised, and are built here node by node from a short list of tags, so that
+// no string is ever handed to the browser's own HTML parser. That works under any Content-Security-Policy that lets
+// the script and its connection through, also with Trusted Types.
+(() => {
+  "use strict";
+
+  const NAME = "by-the-book";
+  const PHONE = matchMedia("(max-width: 600px)");
+
+  // ---------------------------------------------------------------------------------------------------- Languages
+
+  const WORDS = {
+    en: {
+      title: "Ask the book", open: "Ask the book", close: "Close", ask: "Ask", stop: "Stop", question: "Your question",
+      hint: "Ask a question…", fresh: "New conversation", copy: "Copy", copied: "Copied", retry: "Try again",
+      up: "Helpful", down: "Not helpful", why: "What was wrong?", send: "Send", thanks: "Thank you.", sources: "Sources",
+      looking: "Looking in the book…", writing: "Writing…", slow: "Still at it. This takes a little longer than usual.",
+      ready: "The answer is there.", stopped: "Stopped.", you: "You asked", book: "The book", about: "Ask about this",
+      marked: "Marked text", only: "Only this text", boost: "With the whole book", drop: "Remove the marked text",
+      offline: "You are offline. Your question is kept; try again when you are connected.",
+      unreachable: "The book cannot be reached right now.", wait: "You can ask again in {s} seconds.",
+      everywhere: "The whole book", where: "Look in", foot: "Answers come only from this book, each with its source.",
+    },
+    de: {
+      title: "Frag das Buch", open: "Frag das Buch", close: "Schließen", ask: "Fragen", stop: "Anhalten",
+      question: "Deine Frage", hint: "Stell eine Frage…", fresh: "Neues Gespräch", copy: "Kopieren", copied: "Kopiert",
+      retry: "Noch einmal", up: "Hilfreich", down: "Nicht hilfreich", why: "Was war falsch?", send: "Senden",
+      thanks: "Danke.", sources: "Quellen", looking: "Sucht im Buch…", writing: "Schreibt…",
+      slow: "Noch dabei. Es dauert etwas länger als sonst.", ready: "Die Antwort ist da.", stopped: "Angehalten.",
+      you: "Du hast gefragt", book: "Das Buch", about: "Dazu fragen", marked: "Markierter Text",
+      only: "Nur dieser Text", boost: "Mit dem ganzen Buch", drop: "Markierten Text entfernen",
+      offline: "Du bist offline. Deine Frage bleibt stehen; versuch es wieder, wenn du verbunden bist.",
+      unreachable: "Das Buch ist gerade nicht erreichbar.", wait: "In {s} Sekunden kannst du wieder fragen.",
+      everywhere: "Das ganze Buch", where: "Suchen in", foot: "Antworten stammen nur aus diesem Buch, jede mit Quelle.",
+    },
+    fr: {
+      title: "Interroger le livre", open: "Interroger le livre", close: "Fermer", ask: "Demander", stop: "Arrêter",
+      question: "Votre question", hint: "Posez une question…", fresh: "Nouvelle conversation", copy: "Copier",
+      copied: "Copié", retry: "Réessayer", up: "Utile", down: "Pas utile", why: "Qu’est-ce qui n’allait pas ?",
+      send: "Envoyer", thanks: "Merci.", sources: "Sources", looking: "Recherche dans le livre…", writing: "Rédaction…",
+      slow: "Toujours en cours. C’est un peu plus long que d’habitude.", ready: "La réponse est là.",
+      stopped: "Arrêté.", you: "Vous avez demandé", book: "Le livre", about: "Question sur ce texte",
+      marked: "Texte sélectionné", only: "Ce texte seulement", boost: "Avec tout le livre",
+      drop: "Retirer le texte sélectionné",
+      offline: "Vous êtes hors ligne. Votre question est gardée ; réessayez une fois connecté.",
+      unreachable: "Le livre est injoignable pour le moment.", wait: "Vous pourrez redemander dans {s} secondes.",
+      everywhere: "Tout le livre", where: "Chercher dans",
+      foot: "Les réponses viennent uniquement de ce livre, chacune avec sa source.",
+    },
+    es: {
+      title: "Pregunta al libro", open: "Pregunta al libro", close: "Cerrar", ask: "Preguntar", stop: "Detener",
+      question: "Tu pregunta", hint: "Haz una pregunta…", fresh: "Nueva conversación", copy: "Copiar",
+      copied: "Copiado", retry: "Reintentar", up: "Útil", down: "No es útil", why: "¿Qué estaba mal?", send: "Enviar",
+      thanks: "Gracias.", sources: "Fuentes", looking: "Buscando en el libro…", writing: "Escribiendo…",
+      slow: "Sigue en ello. Tarda un poco más de lo normal.", ready: "La respuesta está lista.", stopped: "Detenido.",
+      you: "Preguntaste", book: "El libro", about: "Preguntar sobre esto", marked: "Texto seleccionado",
+      only: "Solo este texto", boost: "Con todo el libro", drop: "Quitar el texto seleccionado",
+      offline: "Estás sin conexión. Tu pregunta se conserva; inténtalo cuando vuelvas a conectarte.",
+      unreachable: "No se puede acceder al libro ahora.", wait: "Puedes volver a preguntar en {s} segundos.",
+      everywhere: "Todo el libro", where: "Buscar en", foot: "Las respuestas salen solo de este libro, con su fuente.",
+    },
+    ar: {
+      title: "اسأل الكتاب", open: "اسأل الكتاب", close: "إغلاق", ask: "اسأل", stop: "أوقف", question: "سؤالك",
+      hint: "اطرح سؤالاً…", fresh: "محادثة جديدة", copy: "نسخ", copied: "تم النسخ", retry: "حاول مرة أخرى", up: "مفيد",
+      down: "غير مفيد", why: "ما الخطأ؟", send: "إرسال", thanks: "شكراً.", sources: "المصادر",
+      looking: "يبحث في الكتاب…", writing: "يكتب…", slow: "ما زال يعمل. يستغرق وقتاً أطول قليلاً من المعتاد.",
+      ready: "الإجابة جاهزة.", stopped: "توقف.", you: "سألت", book: "الكتاب", about: "اسأل عن هذا",
+      marked: "النص المحدد", only: "هذا النص فقط", boost: "مع الكتاب كله", drop: "أزل النص المحدد",
+      offline: "أنت غير متصل. سؤالك محفوظ؛ حاول مرة أخرى عند الاتصال.", unreachable: "لا يمكن الوصول إلى الكتاب الآن.",
+      wait: "يمكنك السؤال مجدداً بعد {s} ثانية.", everywhere: "الكتاب كله", where: "ابحث في",
+      foot: "الإجابات من هذا الكتاب وحده، ولكل منها مصدر.",
+    },
+  };
+  const RIGHT_TO_LEFT = new Set(["ar", "fa", "he", "ur"]);
+
+  // ------------------------------------------------------------------------------------------------------- Nodes
+
+  /** A new element: its properties, then what is inside it. Strings become text, never HTML. */
+  const el = (tag, properties = {}, ...inside) => {
+    const node = document.createElement(tag);
+    for (const [name, value] of Object.entries(properties)) {
+      if (value === undefined || value === false) continue;
+      if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+      else if (name in node && name !== "role") node[name] = value;
+      else node.setAttribute(name, value === true ? "" : value);
+    }
+    node.append(...inside.filter((part) => part !== undefined && part !== null));
+    return node;
+  };
+
+  const ICONS = {
+    book: "M4 5.5A2.5 2.5 0 0 1 6.5 3H20v15H6.5A2.5 2.5 0 0 0 4 20.5zM4 20.5A2.5 2.5 0 0 0 6.5 23H20v-5M8.5 8h7M8.5 12h5",
+    close: "M6 6l12 12M18 6L6 18", fresh: "M12 5v14M5 12h14", send: "M5 12h14M13 6l6 6-6 6", stop: "M7 7h10v10H7z",
+    copy: "M9 9h11v11H9zM5 15H4V4h11v1", retry: "M4 12a8 8 0 1 0 2.5-5.800M4 4v5h5",
+    up: "M7 11v9H4v-9zM7 11l4-8c1.5 0 2.5 1 2.200 2.800L12.5 9H19c1 0 1.800 1 1.5 2l-2 7.500c-.2.900-1 1.5-1.900 1.5H7",
+    down: "M17 13V4h3v9zM17 13l-4 8c-1.5 0-2.5-1-2.200-2.800l.7-3.200H5c-1 0-1.800-1-1.5-2l2-7.500C5.700 4.600 6.5 4 7.400 4H17",
+  };
+  const icon = (name) => {
+    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+    svg.setAttribute("viewBox", "0 0 24 24");
+    svg.setAttribute("aria-hidden", "true");
+    path.setAttribute("d", ICONS[name]);
+    svg.append(path);
+    return svg;
+  };
+
+  const TAGS = new Set(
+    "a blockquote br code em h3 h4 h5 h6 hr li ol p pre s span strong table tbody td th thead tr ul".split(" "),
+  );
+  const EMPTY = new Set(["br", "hr"]);
+  const ENTITIES = { amp: "&", lt: "<", gt: ">", quot: '"', nbsp: "\u00a0" };
+  const TOKEN = /<(\/?)([a-z][a-z0-9]*)((?:\s+[a-z]+="[^"]*")*)\s*>|[^<]+|</g;
+  const decode = (text) => text.replace(/&(amp|lt|gt|quot|nbsp);/g, (_, name) => ENTITIES[name]);
+
+  /** The nodes of HTML the server has sanitised. A tag or attribute that is not on the list is left out here too. */
+  const build = (html) => {
+    const root = document.createDocumentFragment();
+    const open = [root];
+    for (const [text, slash, tag, attributes] of html.matchAll(TOKEN)) {
+      const top = open[open.length - 1];
+      if (!tag) top.append(decode(text));
+      else if (!TAGS.has(tag)) continue;
+      else if (slash) {
+        if (open.length > 1 && top.localName === tag) open.pop();
+      } else {
+        const node = document.createElement(tag);
+        for (const [, name, value] of attributes.matchAll(/([a-z]+)="([^"]*)"/g)) attribute(node, name, decode(value));
+        top.append(node);
+        if (!EMPTY.has(tag)) open.push(node);
+      }
+    }
+    return root;
+  };
+  const attribute = (node, name, value) => {
+    if (name === "href") lead(node, value);
+    else if (name === "class" || name === "start" || name === "tabindex") node.setAttribute(name, value);
+  };
+
+  /** A link to the book: on this very site in the same tab, elsewhere in a new one. Nothing but the web is linked to. */
+  const lead = (node, url) => {
+    if (!/^https?:\/\//i.test(url)) return node;
+    node.href = url;
+    if (new URL(url).origin !== location.origin) {
+      node.target = "_blank";
+      node.rel = "noopener";
+    }
+    return node;
+  };
+
+  // -------------------------------------------------------------------------------------------------- The server
+
+  class Refused extends Error {
+    constructor(response) {
+      super(response.user_message || "");
+      this.wait = Math.ceil(response.retry_after || 0);
+    }
+  }
+
+  /** The book on the network, as one site's readers reach it, and what this browser remembers of them. */
+  class Book {
+    constructor(base, site) {
+      this.base = base;
+      this.site = site;
+      this.kept = {};
+    }
+
+    /** Where nothing can be remembered, as in a private window, it lasts as long as the page. */
+    recall(name) {
+      try {
+        return localStorage.getItem(this.key(name)) ?? this.kept[name] ?? null;
+      } catch {
+        return this.kept[name] ?? null;
+      }
+    }
+
+    remember(name, value) {
+      this.kept[name] = value;
+      try {
+        if (value === null) localStorage.removeItem(this.key(name));
+        else localStorage.setItem(this.key(name), value);
+      } catch {
+        // It lasts as long as the page.
+      }
+    }
+
+    key(name) {
+      return `${NAME}:${this.base}:${this.site}:${name}`;
+    }
+
+    /** A random name of this browser's own, so that its conversations are nobody else's. */
+    get reader() {
+      if (!this.recall("reader")) {
+        const bytes = Array.from(crypto.getRandomValues(new Uint8Array(16)));
+        this.remember("reader", bytes.map((byte) => byte.toString(16).padStart(2, "0")).join(""));
+      }
+      return this.recall("reader");
+    }
+
+    async call(method, path, { body, signal, headers } = {}) {
+      const response = await fetch(this.base + path, {
+        method, signal, mode: "cors", credentials: "omit", cache: "no-store",
+        headers: {
+          ...(body && { "Content-Type": "application/json" }),
+          ...(this.site && { Authorization: `Bearer ${this.site}`, "X-Reader": this.reader }),
+          Prefer: "render=html",
+          ...headers,
+        },
+        body: body && JSON.stringify(body),
+      });
+      if (response.ok) return response;
+      // Where something between us and the book has answered, there is nothing in it for a reader.
+      throw new Refused(await response.json().catch(() => ({})));
+    }
+
+    async session() {
+      if (!this.recall("session")) {
+        const made = await (await this.call("POST", "/v1/sessions", { body: {} })).json();
+        this.remember("session", made.id);
+      }
+      return this.recall("session");
+    }
+
+    /** What was said in the conversation so far. One that is gone is forgotten here too. */
+    async said() {
+      const session = this.recall("session");
+      if (!session) return [];
+      try {
+        const heard = await (await this.call("GET", `/v1/sessions/${session}/messages`)).json();
+        return heard.messages.filter(({ role }) => role === "user" || role === "assistant");
+      } catch (error) {
+        if (error instanceof Refused) this.remember("session", null);
+        return [];
+      }
+    }
+
+    /** A question's events as they come, taken up again, once, where they broke off. */
+    async *ask(question, signal) {
+      let last;
+      for (let tries = 0; tries < 2; tries += 1) {
+        try {
+          const headers = { Accept: "text/event-stream", ...(last && { "Last-Event-ID": last }) };
+          for await (const event of events(await this.call("POST", "/v1/ask", { body: question, signal, headers }))) {
+            last = event.id;
+            yield event;
+            if (event.name === "answer" || event.name === "error") return;
+          }
+        } catch (error) {
+          if (error instanceof Refused || error.name === "AbortError" || !last) throw error;
+        }
+      }
+      throw new TypeError("the stream ended without an answer");
+    }
+
+    async rate(response, rating, reason) {
+      await this.call("POST", "/v1/feedback", { body: { response_id: response.id, rating, ...(reason && { reason }) } });
+    }
+  }
+
+  /** The events of a response, as they come. */
+  async function* events(response) {
+    const lines = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let held = "";
+    for (;;) {
+      const { value, done } = await lines.read();
+      if (done) return;
+      held += value;
+      const whole = held.split("\n\n");
+      held = whole.pop();
+      for (const block of whole) {
+        const event = {};
+        for (const line of block.split("\n")) {
+          const at = line.indexOf(": ");
+          if (at > 0) event[line.slice(0, at)] = line.slice(at + 2);
+        }
+        if (event.event) yield { id: event.id, name: event.event, data: JSON.parse(event.data) };
+      }
+    }
+  }
+
+  // ------------------------------------------------------------------------------------------------------ A turn
+
+  const SLOW = 4000;
+
+  /** One question with its answer, as it is shown. */
+  class Turn {
+    constructor(assistant, question, marked) {
+      this.assistant = assistant;
+      this.words = assistant.words;
+      this.question = question;
+      this.marked = marked;
+      this.status = el("p", { className: "status" });
+      this.answer = el("div", { className: "answer", dir: "auto" });
+      this.below = el("div", { className: "below" });
+      this.citations = new Map();
+      this.node = el(
+        "article", { "aria-label": question },
+        el("h3", { className: "question", dir: "auto" }, el("span", { className: "aside" }, `${this.words.you}: `), question),
+        marked && el("blockquote", { className: "marked", dir: "auto" }, marked.text),
+        this.status, this.answer, this.below,
+      );
+      this.answer.addEventListener("mouseover", (event) => this.explain(event));
+      this.answer.addEventListener("focusin", (event) => this.explain(event));
+    }
+
+    /** Ask, and show what comes until the answer is there, it failed, or the reader has stopped it. */
+    async ask() {
+      const stop = new AbortController();
+      this.stop = () => stop.abort();
+      this.below.replaceChildren();
+      this.answer.replaceChildren();
+      this.answer.classList.remove("broken");
+      this.say(this.words.looking);
+      const slow = setTimeout(() => this.say(this.words.slow), SLOW);
+      try {
+        for await (const event of this.assistant.book.ask(await this.body(), stop.signal)) {
+          if (event.name === "delta") clearTimeout(slow);
+          this.hear(event);
+        }
+      } catch (error) {
+        this.fail(error);
+      } finally {
+        clearTimeout(slow);
+        this.stop = undefined;
+      }
+    }
+
+    async body() {
+      const { book, module } = this.assistant;
+      return {
+        query: this.question,
+        session_id: await book.session(),
+        ...(this.marked && { selected_text: this.marked.text, selection_mode: this.marked.mode }),
+        ...(module && { filters: { module } }),
+      };
+    }
+
+    hear({ name, data }) {
+      if (name === "state" && data.state === "generating") this.begin();
+      else if (name === "delta") this.assistant.follow(() => this.write(data));
+      else if (name === "answer") this.assistant.follow(() => this.conclude(data));
+      else if (name === "error") throw new Refused(data);
+    }
+
+    /** The answer begins, perhaps anew: a stream that broke is told again from its start. */
+    begin() {
+      this.say(this.words.writing);
+      this.answer.replaceChildren();
+    }
+
+    write({ settled, html }) {
+      while (this.answer.children.length > settled) this.answer.lastChild.remove();
+      this.answer.append(build(html));
+    }
+
+    conclude(response) {
+      this.response = response;
+      this.show(response.html, response.citations, new Map(response.sources.map((s) => [s.chunk_id, s])));
+      this.say("");
+      this.assistant.tell(this.words.ready);
+      this.below.append(this.actions());
+    }
+
+    show(html, citations, sources = new Map()) {
+      this.citations = new Map(citations.map((citation) => [String(citation.number), citation]));
+      this.answer.replaceChildren(build(html));
+      if (citations.length) this.below.append(this.listed(citations, sources));
+    }
+
+    listed(citations, sources) {
+      const items = citations.map((citation) => {
+        const section = (sources.get(citation.chunk_id)?.heading_hierarchy || []).join(" › ");
+        return el(
+          "li", { value: citation.number },
+          lead(el("a", { dir: "auto" }, citation.title), citation.url),
+          section && section !== citation.title ? el("span", { className: "section", dir: "auto" }, section) : null,
+          el("q", { dir: "auto" }, citation.excerpt),
+        );
+      });
+      return el("details", { className: "sources", open: true }, el("summary", {}, this.words.sources), el("ol", {}, ...items));
+    }
+
+    actions() {
+      const { words } = this;
+      const rated = el("span", { className: "rated", role: "status" });
+      const press = (name, label, act) =>
+        el("button", { type: "button", className: "small", title: label, "aria-label": label, onclick: act }, icon(name));
+      const bar = el(
+        "div", { className: "actions" },
+        press("copy", words.copy, () => this.copy(rated)),
+        press("retry", words.retry, () => this.assistant.again(this)),
+        press("up", words.up, () => this.rate("up", "", bar, rated)),
+        press("down", words.down, () => this.complain(bar, rated)),
+        rated,
+      );
+      return bar;
+    }
+
+    async copy(said) {
+      const lines = [...this.citations.values()].map((c) => `[${c.number}] ${c.title}: ${c.url}`);
+      await navigator.clipboard.writeText([this.response.answer, ...lines].join("\n"));
+      said.textContent = this.words.copied;
+    }
+
+    complain(bar, said) {
+      if (bar.nextSibling) return;
+      const reason = el("input", { maxLength: 1000, "aria-label": this.words.why, placeholder: this.words.why });
+      const form = el("form", { className: "reason" }, reason, el("button", { className: "small wide" }, this.words.send));
+      form.addEventListener("submit", (event) => {
+        event.preventDefault();
+        form.remove();
+        this.rate("down", reason.value.trim(), bar, said);
+      });
+      bar.after(form);
+      reason.focus();
+    }
+
+    async rate(rating, reason, bar, said) {
+      try {
+        await this.assistant.book.rate(this.response, rating, reason);
+        for (const [at, name] of ["up", "down"].entries()) {
+          bar.children[2 + at].setAttribute("aria-pressed", String(name === rating));
+        }
+        said.textContent = this.words.thanks;
+      } catch (error) {
+        said.textContent = error.message || this.words.unreachable;
+      }
+    }
+
+    fail(error) {
+      this.answer.classList.add("broken");
+      const stopped = error.name === "AbortError";
+      const away = navigator.onLine ? this.words.unreachable : this.words.offline;
+      this.say(stopped ? this.words.stopped : (error instanceof Refused && error.message) || away, !stopped);
+      const again = el("button", { type: "button", className: "small wide", onclick: () => this.assistant.again(this) }, this.words.retry);
+      this.below.replaceChildren(again);
+      if (error.wait) this.count(error.wait, again);
+    }
+
+    /** Let nobody try again before it can work, and say how long that is. */
+    count(seconds, again) {
+      const left = el("span", { className: "aside" });
+      again.disabled = true;
+      again.after(left);
+      const tick = () => {
+        left.textContent = seconds > 0 ? this.words.wait.replace("{s}", seconds) : "";
+        again.disabled = seconds > 0;
+        if (seconds > 0 && again.isConnected) setTimeout(tick, 1000);
+        seconds -= 1;
+      };
+      tick();
+    }
+
+    say(text, alarming = false) {
+      this.status.textContent = text;
+      this.status.classList.toggle("error", alarming);
+      if (text) this.assistant.tell(text);
+    }
+
+    explain(event) {
+      const link = event.target.closest?.(".cite");
+      const citation = link && this.citations.get(link.textContent);
+      if (citation) this.assistant.hint(link, citation);
+    }
+  }
+
+  // ------------------------------------------------------------------------------------------------ The assistant
+
+  const editable = (node) => node?.isContentEditable || /^(input|textarea|select)$/i.test(node?.localName || "");
+
+  /** Black or white, whichever can be read on this colour. */
+  const ink = (colour) => {
+    const [r, g, b] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16) / 255);
+    const linear = [r, g, b].map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] > 0.18 ? "#000" : "#fff";
+  };
+
+  class Assistant extends HTMLElement {
+    /** What the author has chosen: see the attributes in the manual. Called once, before the element is shown. */
+    configure(base, chosen) {
+      const language = (chosen.lang || document.documentElement.lang || "en").toLowerCase().split("-")[0];
+      this.words = WORDS[language] || WORDS.en;
+      this.chosen = chosen;
+      this.isPage = chosen.page !== undefined;
+      this.book = new Book(base, chosen.site || "");
+      this.questions = (chosen.questions || "").split("|").map((text) => text.trim()).filter(Boolean);
+      this.sections = (chosen.sections || "").split("|").filter(Boolean);
+      this.module = "";
+      this.lang = this.words === WORDS[language] ? language : "en";
+      this.dir = RIGHT_TO_LEFT.has(this.lang) ? "rtl" : "ltr";
+    }
+
+    connectedCallback() {
+      if (this.shadowRoot) return;
+      const root = this.attachShadow({ mode: "open" });
+      const sheet = new CSSStyleSheet();
+      sheet.replaceSync(STYLE);
+      root.adoptedStyleSheets = [sheet];
+      this.dress();
+      this.panel = this.drawn();
+      this.tip = el("div", { className: "tip", role: "tooltip", id: "tip", hidden: true });
+      this.live = el("div", { className: "aside", role: "status" });
+      this.wrap = el("div", { className: `wrap ${this.isPage ? "page" : "widget"}`, dir: this.dir, lang: this.lang });
+      this.wrap.append(this.panel, this.tip, this.live);
+      root.append(this.wrap);
+      root.addEventListener("keydown", (event) => this.key(event));
+      root.addEventListener("mouseout", () => this.unhint());
+      root.addEventListener("focusout", () => this.unhint());
+      if (this.isPage) this.show();
+      else this.float();
+    }
+
+    dress() {
+      const colour = /^#[0-9a-f]{6}$/i.test(this.chosen.color || "") ? this.chosen.color : "#1f5fbf";
+      const theme = ["light", "dark"].includes(this.chosen.theme) ? this.chosen.theme : "light dark";
+      const style = new CSSStyleSheet();
+      style.replaceSync(`.wrap { --accent: ${colour}; --on-accent: ${ink(colour)}; color-scheme: ${theme}; }`);
+      this.shadowRoot.adoptedStyleSheets.push(style);
+    }
+
+    /** A button beside the page, and what opens the panel: the button, a key, or some marked text. */
+    float() {
+      this.classList.toggle("left", this.chosen.position === "left");
+      this.wrap.classList.toggle("left", this.chosen.position === "left");
+      const label = this.chosen.title || this.words.open;
+      this.launcher = el("button", {
+        type: "button", className: "launcher", "aria-label": label, title: label, "aria-expanded": "false",
+        onclick: () => (this.panel.hidden ? this.show() : this.hide()),
+      }, icon("book"));
+      this.pick = el("button", { type: "button", className: "pick", hidden: true }, this.words.about);
+      // Before the click takes the selection away.
+      this.pick.addEventListener("pointerdown", (event) => event.preventDefault());
+      this.pick.addEventListener("click", () => this.take());
+      this.panel.hidden = true;
+      this.wrap.append(this.launcher, this.pick);
+      document.addEventListener("keydown", (event) => this.shortcut(event));
+      document.addEventListener("selectionchange", () => {
+        clearTimeout(this.marking);
+        this.marking = setTimeout(() => this.offer(), 200);
+      });
+      if (this.book.recall("open") && !PHONE.matches) this.show(false);
+    }
+
+    drawn() {
+      const { words, chosen } = this;
+      this.thread = el("div", { className: "thread", tabIndex: 0, role: "region", "aria-label": words.book });
+      this.input = el("textarea", { rows: 1, maxLength: 1000, placeholder: words.hint, "aria-label": words.question, dir: "auto" });
+      this.input.addEventListener("keydown", (event) => {
+        if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+        event.preventDefault();
+        this.submit();
+      });
+      this.go = el("button", { type: "submit", className: "go", title: words.ask, "aria-label": words.ask }, icon("send"));
+      this.chip = el("div", { className: "chip", hidden: true });
+      const form = el("form", {}, this.chip, this.input, this.go);
+      form.addEventListener("submit", (event) => {
+        event.preventDefault();
+        this.submit();
+      });
+      const button = (name, label, act) =>
+        el("button", { type: "button", className: "small", title: label, "aria-label": label, onclick: act }, icon(name));
+      const title = el(this.isPage ? "h1" : "h2", { id: "title", dir: "auto" }, chosen.title || words.title);
+      return el(
+        "section", { className: "panel", role: this.isPage ? "main" : "dialog", "aria-labelledby": "title" },
+        el(
+          "header", {}, title, this.scope(),
+          button("fresh", words.fresh, () => this.restart()),
+          this.isPage ? null : button("close", words.close, () => this.hide()),
+        ),
+        this.thread, form, el("p", { className: "foot" }, words.foot),
+      );
+    }
+
+    /** The sections of the book to look in, where there are any to choose from. */
+    scope() {
+      if (!this.sections.length) return null;
+      const choices = ["", ...this.sections].map((name) => el("option", { value: name }, name || this.words.everywhere));
+      return el("select", {
+        "aria-label": this.words.where,
+        onchange: (event) => {
+          this.module = event.target.value;
+        },
+      }, ...choices);
+    }
+
+    async show(focus = true) {
+      this.panel.hidden = false;
+      this.launcher?.setAttribute("aria-expanded", "true");
+      this.panel.setAttribute("aria-modal", String(!this.isPage && PHONE.matches));
+      if (!this.isPage) this.book.remember("open", "1");
+      if (focus) this.input.focus();
+      if (!this.begun) {
+        this.begun = true;
+        await this.resume();
+      }
+    }
+
+    hide() {
+      this.panel.hidden = true;
+      this.unhint();
+      this.launcher.setAttribute("aria-expanded", "false");
+      this.book.remember("open", null);
+      this.launcher.focus();
+    }
+
+    /** The conversation of earlier, or some questions to begin one with. */
+    async resume() {
+      const said = await this.book.said();
+      for (const [at, message] of said.entries()) {
+        if (message.role !== "assistant" || at === 0) continue;
+        const turn = new Turn(this, said[at - 1].content);
+        turn.show(message.html, message.citations);
+        this.thread.append(turn.node);
+      }
+      if (!said.length) this.suggest();
+      this.thread.scrollTop = this.thread.scrollHeight;
+    }
+
+    suggest() {
+      if (this.thread.childElementCount || !this.questions.length) return;
+      const offered = this.questions.map((text) =>
+        el("button", { type: "button", className: "offer", dir: "auto", onclick: () => this.ask(text) }, text));
+      this.thread.append(el("div", { className: "offers" }, ...offered));
+    }
+
+    submit() {
+      if (this.turn?.stop) {
+        this.turn.stop();
+        return;
+      }
+      const question = this.input.value.trim();
+      if (question) this.ask(question);
+    }
+
+    async ask(question) {
+      if (this.turn?.stop) return;
+      this.input.value = "";
+      this.thread.querySelector(".offers")?.remove();
+      const turn = new Turn(this, question, this.marked);
+      this.unmark();
+      this.thread.append(turn.node);
+      await this.run(turn);
+    }
+
+    async again(turn) {
+      if (this.turn?.stop) return;
+      await this.run(turn);
+    }
+
+    async run(turn) {
+      this.turn = turn;
+      this.switch("stop", this.words.stop);
+      turn.node.scrollIntoView({ block: "start" });
+      await turn.ask();
+      this.switch("send", this.words.ask);
+    }
+
+    switch(name, label) {
+      this.go.replaceChildren(icon(name));
+      this.go.title = label;
+      this.go.setAttribute("aria-label", label);
+    }
+
+    restart() {
+      this.turn?.stop?.();
+      this.book.remember("session", null);
+      this.thread.replaceChildren();
+      this.suggest();
+      this.input.focus();
+    }
+
+    /** Change what is shown, and stay at its end if that is where the reader is. */
+    follow(change) {
+      const { thread } = this;
+      const atEnd = thread.scrollHeight - thread.scrollTop - thread.clientHeight < 60;
+      change();
+      if (atEnd) thread.scrollTop = thread.scrollHeight;
+    }
+
+    /** For those who hear the page rather than see it. */
+    tell(text) {
+      this.live.textContent = text;
+    }
+
+    hint(link, citation) {
+      const { tip } = this;
+      tip.replaceChildren(el("strong", { dir: "auto" }, citation.title), el("q", { dir: "auto" }, citation.excerpt));
+      tip.hidden = false;
+      link.setAttribute("aria-describedby", "tip");
+      const at = link.getBoundingClientRect();
+      const wide = Math.min(tip.offsetWidth, innerWidth - 16);
+      tip.style.left = `${Math.max(8, Math.min(at.left, innerWidth - wide - 8))}px`;
+      tip.style.top = `${at.top - tip.offsetHeight - 6 > 0 ? at.top - tip.offsetHeight - 6 : at.bottom + 6}px`;
+    }
+
+    unhint() {
+      this.tip.hidden = true;
+    }
+
+    // Keys and marked text
+
+    shortcut(event) {
+      if (event.defaultPrevented || event.altKey) return;
+      const slash = event.key === "/" && !event.ctrlKey && !event.metaKey && !editable(event.composedPath()[0]);
+      const search = event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey) && !event.shiftKey;
+      if (!slash && !search) return;
+      event.preventDefault();
+      this.show();
+    }
+
+    key(event) {
+      if (event.key === "Escape" && !this.tip.hidden) this.unhint();
+      else if (event.key === "Escape" && !this.isPage) this.hide();
+      else if (event.key === "Tab" && !this.isPage && PHONE.matches) this.wrapAround(event);
+    }
+
+    /** On a phone the panel covers the page, so the tab key stays inside it. */
+    wrapAround(event) {
+      const stops = [...this.panel.querySelectorAll("a[href], button:not(:disabled), textarea, input, select, summary, [tabindex='0']")];
+      const edge = event.shiftKey ? stops[0] : stops[stops.length - 1];
+      if (this.shadowRoot.activeElement !== edge) return;
+      event.preventDefault();
+      (event.shiftKey ? stops[stops.length - 1] : stops[0]).focus();
+    }
+
+    offer() {
+      const selection = document.getSelection();
+      const text = selection?.toString().trim() || "";
+      const usable = text.length > 2 && selection.rangeCount && !editable(document.activeElement);
+      this.pick.hidden = !usable;
+      if (!usable) return;
+      const at = selection.getRangeAt(0).getBoundingClientRect();
+      this.picked = text.slice(0, 5000);
+      this.pick.style.left = `${Math.max(8, Math.min(at.left, innerWidth - this.pick.offsetWidth - 8))}px`;
+      this.pick.style.top = `${Math.min(Math.max(8, at.bottom + 6), innerHeight - 44)}px`;
+    }
+
+    take() {
+      this.pick.hidden = true;
+      this.marked = { text: this.picked, mode: "boost" };
+      const { words } = this;
+      const mode = el("select", {
+        "aria-label": words.marked,
+        onchange: (event) => {
+          this.marked = { ...this.marked, mode: event.target.value };
+        },
+      }, el("option", { value: "boost" }, words.boost), el("option", { value: "only" }, words.only));
+      const drop = el("button", { type: "button", className: "small", "aria-label": words.drop, title: words.drop, onclick: () => this.unmark() }, icon("close"));
+      this.chip.replaceChildren(el("q", { dir: "auto" }, this.picked), mode, drop);
+      this.chip.hidden = false;
+      this.show();
+    }
+
+    unmark() {
+      this.marked = undefined;
+      this.chip.hidden = true;
+    }
+  }
+
+  // ------------------------------------------------------------------------------------------------------- Looks
+
+  const STYLE = `
+    :host { all: initial !important; display: block !important; position: static !important; }
+    * { box-sizing: border-box; }
+    [hidden] { display: none !important; }
+    .wrap {
+      --paper: light-dark(#fff, #16191f); --text: light-dark(#1b1f27, #e7e9ee); --faint: light-dark(#596273, #a3acbc);
+      --line: light-dark(#d5dae3, #363d4a); --shade: light-dark(#f3f5f9, #1f242d); --link: light-dark(#1a4fa3, #93b9ff);
+      --error: light-dark(#a3211a, #ff9d94);
+      font: 16px/1.5 system-ui, "Segoe UI", Roboto, "Noto Sans", sans-serif; color: var(--text); text-align: start;
+    }
+    button, input, select, textarea { font: inherit; color: inherit; }
+    button { cursor: pointer; }
+    button:disabled { cursor: default; opacity: 0.6; }
+    :focus-visible { outline: 3px solid var(--link); outline-offset: 2px; }
+    svg { width: 1.25em; height: 1.25em; fill: none; stroke: currentColor; stroke-width: 1.8; stroke-linecap: round; stroke-linejoin: round; display: block; }
+    .aside { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+    .below .aside { position: static; width: auto; height: auto; clip-path: none; white-space: normal; color: var(--faint); margin-inline-start: 0.6em; }
+
+    .launcher, .pick { border: 0; background: var(--accent); color: var(--on-accent); box-shadow: 0 4px 16px #0005; z-index: 2147483000; position: fixed; }
+    .launcher { inset-block-end: 20px; inset-inline-end: 20px; width: 56px; height: 56px; border-radius: 50%; display: grid; place-items: center; }
+    .left .launcher { inset-inline: 20px auto; }
+    .launcher svg { width: 26px; height: 26px; }
+    .pick { padding: 6px 12px; border-radius: 8px; font-size: 14px; }
+
+    .panel { display: flex; flex-direction: column; background: var(--paper); }
+    .widget .panel {
+      position: fixed; inset-block-end: 88px; inset-inline-end: 20px; width: min(430px, calc(100vw - 40px));
+      height: min(680px, calc(100dvh - 110px)); border: 1px solid var(--line); border-radius: 14px; box-shadow: 0 12px 48px #0006;
+      z-index: 2147483001; overflow: hidden;
+    }
+    .left .panel { inset-inline: 20px auto; }
+    .page .panel { min-height: 100dvh; height: 100dvh; }
+    .page .panel > * { width: 100%; max-width: 800px; margin-inline: auto; }
+    header { display: flex; align-items: center; gap: 6px; padding: 10px 12px 10px 16px; border-block-end: 1px solid var(--line); }
+    h1, h2 { font-size: 17px; margin: 0; flex: 1; min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+    .page h1 { font-size: 22px; }
+    select { background: var(--paper); border: 1px solid var(--line); border-radius: 8px; padding: 4px; max-width: 45%; min-height: 32px; }
+    .small { border: 0; background: none; color: var(--faint); padding: 7px; border-radius: 8px; min-width: 32px; min-height: 32px; display: inline-grid; place-items: center; }
+    .small:hover { background: var(--shade); color: var(--text); }
+    .small.wide { border: 1px solid var(--line); color: var(--text); padding: 5px 12px; }
+    .small[aria-pressed="true"] { color: var(--link); }
+    .thread { flex: 1; overflow-y: auto; overscroll-behavior: contain; padding: 8px 16px 16px; min-height: 0; }
+    article { padding-block: 12px 4px; overflow-wrap: anywhere; }
+    article + article { border-block-start: 1px solid var(--line); margin-block-start: 12px; }
+    .question { font-size: 16px; margin: 0 0 8px; }
+    .status { margin: 0; color: var(--faint); font-size: 14px; min-height: 0; }
+    .status:empty { display: none; }
+    .status.error { color: var(--error); }
+    .answer.broken { opacity: 0.6; }
+    .answer > :first-child { margin-block-start: 0.3em; }
+    .answer p, .answer ul, .answer ol, .answer pre, .answer table, .answer blockquote { margin-block: 0 0.8em; }
+    .answer ul, .answer ol { padding-inline-start: 1.4em; }
+    .answer h3, .answer h4, .answer h5, .answer h6 { margin: 0.8em 0 0.3em; font-size: 1.05em; }
+    .answer pre { background: var(--shade); border: 1px solid var(--line); border-radius: 8px; padding: 10px 12px; overflow-x: auto; direction: ltr; text-align: left; }
+    code { font: 0.88em/1.45 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
+    :not(pre) > code, .maths { background: var(--shade); border-radius: 4px; padding: 0.1em 0.3em; }
+    .answer table { border-collapse: collapse; display: block; overflow-x: auto; max-width: 100%; }
+    th, td { border: 1px solid var(--line); padding: 4px 8px; text-align: start; }
+    td.right, th.right { text-align: end; } td.center, th.center { text-align: center; }
+    blockquote { margin-inline: 0; padding-inline-start: 12px; border-inline-start: 3px solid var(--line); color: var(--faint); }
+    a { color: var(--link); }
+    .cite {
+      display: inline-block; min-width: 1.5em; padding: 0 0.35em; margin-inline: 1px; border-radius: 6px; background: var(--shade);
+      border: 1px solid var(--line); color: var(--link); font-size: 0.78em; line-height: 1.45; text-align: center; text-decoration: none; vertical-align: 0.12em;
+    }
+    .cite:hover { border-color: var(--link); text-decoration: underline; }
+    .marked { font-size: 14px; max-height: 6em; overflow: auto; margin-block: 0 8px; }
+    .sources { font-size: 14px; margin-block: 4px; }
+    summary { cursor: pointer; color: var(--faint); padding-block: 4px; }
+    .sources ol { margin: 4px 0; padding-inline-start: 1.8em; }
+    .sources li { margin-block-end: 8px; }
+    .section { display: block; color: var(--faint); }
+    q { display: block; color: var(--faint); quotes: none; }
+    q::before, q::after { content: none; }
+    .sources q { border-inline-start: 3px solid var(--line); padding-inline-start: 8px; }
+    .actions { display: flex; align-items: center; gap: 2px; margin-inline-start: -7px; }
+    .rated { font-size: 14px; color: var(--faint); margin-inline-start: 6px; }
+    .reason { display: flex; gap: 6px; border: 0; padding: 4px 0; }
+    .reason input { flex: 1; min-width: 0; padding: 5px 8px; border: 1px solid var(--line); border-radius: 8px; background: var(--paper); }
+    .offers { display: grid; gap: 8px; padding-block: 12px; }
+    .offer { text-align: start; background: var(--shade); border: 1px solid var(--line); border-radius: 10px; padding: 10px 12px; }
+    .offer:hover { border-color: var(--link); }
+    .panel > form { display: flex; flex-wrap: wrap; gap: 8px; align-items: flex-end; padding: 10px 12px 6px; border-block-start: 1px solid var(--line); }
+    textarea { flex: 1; min-width: 0; resize: none; field-sizing: content; min-height: 42px; max-height: 30vh; padding: 9px 12px; border: 1px solid var(--faint); border-radius: 10px; background: var(--paper); }
+    .go { width: 42px; height: 42px; border: 0; border-radius: 10px; background: var(--accent); color: var(--on-accent); display: grid; place-items: center; }
+    .chip { flex-basis: 100%; display: flex; align-items: center; gap: 6px; font-size: 14px; background: var(--shade); border-radius: 8px; padding: 4px 4px 4px 10px; }
+    .chip q { flex: 1; min-width: 0; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
+    .foot { margin: 0; padding: 0 14px 10px; font-size: 12px; color: var(--faint); text-align: center; }
+    .tip {
+      position: fixed; z-index: 2147483002; max-width: min(360px, calc(100vw - 16px)); background: var(--paper); color: var(--text);
+      border: 1px solid var(--line); border-radius: 8px; padding: 8px 10px; font-size: 14px; box-shadow: 0 6px 24px #0005; pointer-events: none;
+    }
+    .k, .kn, .kd, .kr, .ow { color: light-dark(#8a1f7a, #e39bd6); } .s, .s1, .s2, .sb, .sd, .se { color: light-dark(#22672b, #9bd49f); }
+    .c, .c1, .cm, .ch, .cp { color: var(--faint); font-style: italic; } .nf, .nc, .nn, .nt { color: light-dark(#1a4fa3, #93b9ff); }
+    .m, .mi, .mf, .mh, .no { color: light-dark(#8a4a00, #e8b77a); }
+
+    @media (max-width: 600px) {
+      .widget .panel { inset: 0; width: 100%; height: 100dvh; border: 0; border-radius: 0; }
+    }
+    @media (prefers-reduced-motion: no-preference) {
+      .widget .panel { animation: rise 0.18s ease-out; }
+      @keyframes rise { from { opacity: 0; transform: translateY(12px); } }
+    }
+    @media (forced-colors: active) { .launcher, .go, .cite { border: 1px solid; } }
+    @media print { .wrap.widget { display: none; } }
+  `;
+
+  // ------------------------------------------------------------------------------------------------------- Begin
+
+  if (!customElements.get(NAME)) customElements.define(NAME, Assistant);
+  const script = document.currentScript;
+  const base = new URL(script.src).href.replace(/\/widget\.js.*$/, "");
+  const site = script.dataset.site || "";
+  const begin = () => {
+    const there = [...document.querySelectorAll(NAME)];
+    if (there.some(({ book }) => book?.base === base && book?.site === site)) return;
+    const assistant = document.createElement(NAME);
+    assistant.configure(base, { ...script.dataset });
+    // Not in the body: sites that change pages without loading them replace what is in there.
+    (script.dataset.page !== undefined ? document.body : document.documentElement).append(assistant);
+  };
+  if (document.body) begin();
+  else document.addEventListener("DOMContentLoaded", begin);
+})();
