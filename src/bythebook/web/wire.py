@@ -24,9 +24,9 @@ class _Given(BaseModel):
 class Filters(_Given):
     """Which part of the book to look in."""
 
-    module: str = Field("", max_length=1000)
-    chapter: str = Field("", max_length=1000)
-    url_prefix: str = Field("", max_length=2000)
+    module: str = Field(default="", max_length=1000)
+    chapter: str = Field(default="", max_length=1000)
+    url_prefix: str = Field(default="", max_length=2000)
 
     def noun(self) -> passages.Filters:
         return passages.Filters(module=self.module, chapter=self.chapter, url_prefix=self.url_prefix)
@@ -40,13 +40,13 @@ class AgentRequest(_Given):
     )
 
     query: str = Field(min_length=1, max_length=10_000, description="The question, 1 to 1,000 characters when trimmed.")
-    top_k: int | None = Field(None, ge=1, le=10, description="How many passages to find. None: the book's own setting.")
-    include_sources: bool = Field(True, description="Whether the passages that were found come with the answer.")
-    session_id: str | None = Field(None, max_length=100, description="The conversation the question belongs to.")
+    top_k: int | None = Field(default=None, ge=1, le=10, description="How many passages to find. None: the book's own setting.")
+    include_sources: bool = Field(default=True, description="Whether the passages that were found come with the answer.")
+    session_id: str | None = Field(default=None, max_length=100, description="The conversation the question belongs to.")
     filters: Filters = Filters()
-    selected_text: str = Field("", max_length=5000, description="What the reader has marked on the page.")
+    selected_text: str = Field(default="", max_length=5000, description="What the reader has marked on the page.")
     selection_mode: Literal["only", "boost"] = "boost"
-    stream: bool = Field(False, description="Whether to send events. `Accept: text/event-stream` says the same.")
+    stream: bool = Field(default=False, description="Whether to send events. `Accept: text/event-stream` says the same.")
 
     def noun(self) -> answers.AgentRequest:
         return answers.AgentRequest(**dict(self) | {"filters": self.filters.noun()})
@@ -58,7 +58,7 @@ class SearchRequest(_Given):
     model_config = ConfigDict(json_schema_extra={"examples": [{"query": "fog horn", "top_k": 3}]})
 
     query: str = Field(min_length=1, max_length=10_000)
-    top_k: int | None = Field(None, ge=1, le=10)
+    top_k: int | None = Field(default=None, ge=1, le=10)
     filters: Filters = Filters()
 
 
