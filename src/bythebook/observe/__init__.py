@@ -41,7 +41,7 @@ _NOTHING: AbstractContextManager[None] = nullcontext()
 
 
 def span(name: str, **attributes: Any) -> AbstractContextManager[None]:
-    """A stage or an outside call, from here to the end of the block. Its name is one of `observe.words.SPANS`."""
+    """A stage or an outside call, from here to the end of the block. Its name is one of `observe.names.SPANS`."""
     return _Span(name, attributes) if _listeners else _NOTHING
 
 
@@ -52,7 +52,7 @@ def figure(name: str, value: float = 1.0, **labels: str) -> None:
 
 
 def log(event: str, **fields: Any) -> None:
-    """Something happened: one of `observe.words.EVENTS`. Content goes in the fields of `CONTENT` and nowhere else."""
+    """Something happened: one of `observe.names.EVENTS`. Content goes in the fields of `CONTENT` and nowhere else."""
     for listener in _listeners:
         listener.happened(event, fields)
 
@@ -66,6 +66,11 @@ def hide(mask: Callable[[str], str]) -> None:
     """Take secrets out of every text with `mask` from now on (see `observe.masking`)."""
     global _mask  # noqa: PLW0603 - one process has one set of secrets
     _mask = mask
+
+
+def listeners() -> tuple[Listener, ...]:
+    """Everybody who is told."""
+    return _listeners
 
 
 @contextmanager
