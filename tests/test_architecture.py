@@ -26,7 +26,7 @@ ORDER = (
     ("passages",),
     ("conversations",),
     ("answers",),
-    ("ingest", "memory", "ask", "status"),
+    ("ingest", "memory", "course", "ask", "status"),
     ("settings",),
     ("assemble",),
     ("cli", "evals", "testing", "__main__", "__init__"),
