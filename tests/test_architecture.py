@@ -18,7 +18,7 @@ import bythebook
 ROOT = Path(bythebook.__file__).parent
 
 ORDER = (
-    ("errors", "wire"),
+    ("errors", "wire", "observe"),
     ("upstream",),
     ("pages",),
     ("chunks",),
@@ -26,9 +26,11 @@ ORDER = (
     ("passages",),
     ("conversations",),
     ("answers",),
+    ("access", "gaps"),
     ("ingest", "memory", "course", "ask", "status"),
     ("settings",),
     ("assemble",),
+    ("web", "mcp"),
     ("cli", "evals", "testing", "__main__", "__init__"),
 )
 """A part may use parts of an earlier line; parts of one line may use each other, but not in a circle."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from bythebook.answers.agent import Speaker
     from bythebook.answers.events import Event
     from bythebook.conversations import Conversation, Conversations
+    from bythebook.conversations.database import Database
     from bythebook.ingest import Progress, Report
     from bythebook.ingest.run import Workshop
     from bythebook.pages import PageSource
@@ -61,6 +62,7 @@ class Book:
         self._generations = Generations(settings.data_dir / "index")
         self._shelf = Shelf(self._generations, IDENTITY)
         self._speaker: Speaker | None = None
+        self._database: Database | None = None
         self._conversations: Conversations | None = None
         self._opening = asyncio.Lock()
 
@@ -130,28 +132,30 @@ class Book:
             wanted = request.top_k or self._settings.retrieval_top_k
             return (await self.retriever.retrieve(edition, request.query, top_k=wanted, filters=filters)).context
 
-    async def ask(self, request: AgentRequest | str) -> AgentResponse:
-        """An answer from the book's own sentences, or an honest refusal."""
-        return await (await self._asker(request)).ask(_request(request))
+    async def ask(self, request: AgentRequest | str, *, user_id: str = "") -> AgentResponse:
+        """An answer from the book's own sentences, or an honest refusal. `user_id` says whose the session is."""
+        return await (await self._asker(request)).ask(_request(request), user_id=user_id)
 
-    async def stream(self, request: AgentRequest | str, *, session_id: str | None = None) -> AsyncGenerator[Event]:
+    async def stream(
+        self, request: AgentRequest | str, *, session_id: str | None = None, user_id: str = ""
+    ) -> AsyncGenerator[Event]:
         """What happens on the way to the answer, which is the last event."""
         asked = _request(request, session_id)
-        async with aclosing((await self._asker(asked)).stream(asked)) as events:
+        async with aclosing((await self._asker(asked)).stream(asked, user_id=user_id)) as events:
             async for event in events:
                 yield event
 
-    async def conversation(self, session_id: str | None = None) -> Conversation:
-        """The conversation with this id, or a new one."""
+    async def conversation(self, session_id: str | None = None, *, user_id: str = "") -> Conversation:
+        """The reader's conversation with this id, or a new one."""
         from bythebook.answers.budget import count
         from bythebook.conversations import Conversation, Message
 
         conversations = await self._open_conversations()
         if session_id is not None:
-            return await conversations.load(session_id, user_id="")
+            return await conversations.load(session_id, user_id=user_id)
         config = self._settings.agent_config()
         rules = Message("system", config.system_prompt).counted(count)
-        fresh = Conversation([rules], model=config.model, max_history=config.max_history)
+        fresh = Conversation([rules], user_id=user_id, model=config.model, max_history=config.max_history)
         await conversations.create(fresh)
         return fresh
 
@@ -182,15 +186,24 @@ class Book:
             self._speaker = Speaker(config, endpoint)
         return self._speaker
 
-    async def _open_conversations(self) -> Conversations:
+    async def database(self) -> Database:
+        """The open database of this book: its conversations and all else that is written down while it is asked."""
         async with self._opening:
-            if self._conversations is None:
-                from bythebook.conversations.sql import open_conversations
+            if self._database is None:
+                from bythebook.conversations.database import open_database
 
-                url = self._settings.database_url or f"sqlite:///{self._settings.data_dir / 'conversations.db'}"
-                self._settings.data_dir.mkdir(parents=True, exist_ok=True)
-                self._conversations = await self._stack.enter_async_context(open_conversations(url))
-            return self._conversations
+                self._database = await self._stack.enter_async_context(open_database(self._settings.database_address))
+            return self._database
+
+    async def _open_conversations(self) -> Conversations:
+        database = await self.database()
+        if self._conversations is None:
+            from bythebook.conversations.sql import SqlConversations
+
+            store = SqlConversations(database)
+            self._stack.push_async_callback(store.close)
+            self._conversations = store
+        return self._conversations
 
     def edition(self) -> AbstractAsyncContextManager[Edition]:
         """The generation that is current now, open for looking at until the context ends."""

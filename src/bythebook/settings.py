@@ -92,6 +92,11 @@ class Settings:
                 origins[name] = origin
         return cls(**values, origins=origins)
 
+    @property
+    def database_address(self) -> str:
+        """The URL of the database: the one that was set, or a file in the data folder."""
+        return self.database_url or f"sqlite:///{self.data_dir / 'conversations.db'}"
+
     def agent_config(self) -> AgentConfig:
         """What of the settings concerns the agent."""
         names = [known.name for known in fields(AgentConfig) if known.name in KNOWN]

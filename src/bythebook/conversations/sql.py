@@ -33,19 +33,21 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+LEASE_SECONDS = 120.0
+"""How long a turn may run: more than the deadline of any answer."""
+
+PATIENCE_SECONDS = 30.0
+"""How long a question waits for those before it."""
+
 LOOK_AGAIN_SECONDS = 0.05
 """How often to look for a turn of another process to end."""
 
 
 @asynccontextmanager
 async def open_conversations(
-    url: str, *, lease: float = 120.0, patience: float = 30.0
+    url: str, *, lease: float = LEASE_SECONDS, patience: float = PATIENCE_SECONDS
 ) -> AsyncIterator[SqlConversations]:
-    """Conversations in the database at this URL, made or brought up to date if need be.
-
-    `lease` is how many seconds a turn may run, and must be more than the deadline of an answer; `patience` is how many
-    a question waits for those before it.
-    """
+    """Conversations in the database at this URL, made or brought up to date if need be."""
     async with open_database(url) as database:
         store = SqlConversations(database, lease=lease, patience=patience)
         try:
@@ -55,9 +57,9 @@ async def open_conversations(
 
 
 class SqlConversations:
-    """Conversations, turns and messages in three tables."""
+    """Conversations, turns and messages in three tables of a database."""
 
-    def __init__(self, database: Database, *, lease: float, patience: float) -> None:
+    def __init__(self, database: Database, *, lease: float = LEASE_SECONDS, patience: float = PATIENCE_SECONDS) -> None:
         self._database = database
         self._lease = lease
         self._patience = patience
