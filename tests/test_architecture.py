@@ -27,7 +27,7 @@ ORDER = (
     ("conversations",),
     ("answers",),
     ("access", "gaps"),
-    ("ingest", "memory", "course", "ask", "status"),
+    ("ingest", "memory", "course", "ask", "status", "introduction"),
     ("settings",),
     ("assemble",),
     ("web", "mcp"),

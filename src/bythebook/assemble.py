@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from bythebook.conversations.database import Database
     from bythebook.ingest import Progress, Report
     from bythebook.ingest.run import Workshop
+    from bythebook.introduction import Introduction
     from bythebook.pages import PageSource
     from bythebook.passages import Filters, RetrievalContext
     from bythebook.passages.shelf import Edition
@@ -62,6 +63,7 @@ class Book:
         self._generations = Generations(settings.data_dir / "index")
         self._shelf = Shelf(self._generations, IDENTITY)
         self._speaker: Speaker | None = None
+        self._introduced: tuple[str, Introduction] | None = None
         self._database: Database | None = None
         self._conversations: Conversations | None = None
         self._opening = asyncio.Lock()
@@ -144,6 +146,16 @@ class Book:
         async with aclosing((await self._asker(asked)).stream(asked, user_id=user_id)) as events:
             async for event in events:
                 yield event
+
+    async def introduction(self) -> Introduction:
+        """The book's name, its sections and some questions it answers. Made once for each generation."""
+        from bythebook.introduction import introduce
+
+        async with self._shelf.edition() as edition:
+            if self._introduced is None or self._introduced[0] != edition.name:
+                made = await introduce(edition, self.embedder, self.retriever, name=self._settings.book_name)
+                self._introduced = (edition.name, made)
+            return self._introduced[1]
 
     async def conversation(self, session_id: str | None = None, *, user_id: str = "") -> Conversation:
         """The reader's conversation with this id, or a new one."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bythebook.errors import RetrievalError
@@ -56,6 +56,17 @@ class ChunkRecord:
     length: int
     """In terms, as the word index counts them."""
     headings: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A page in the book's table of contents."""
+
+    url: str
+    path: str
+    title: str
+    headings: tuple[str, ...]
+    """Of its sections, below the page's own title."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +135,19 @@ class Catalogue:
 
     def all_chunk_ids(self) -> list[str]:
         return [row[0] for row in self._db.execute("SELECT chunk_id FROM chunks ORDER BY chunk_id")]
+
+    def listed(self) -> list[Listed]:
+        """Every page with its title and its sections' headings, by its path."""
+        rows = self._db.execute(
+            "SELECT p.url, p.path, p.title, c.headings FROM pages p LEFT JOIN chunks c USING (url)"
+            " GROUP BY p.path, p.url, c.headings ORDER BY p.path, p.url, MIN(c.chunk_id)"
+        )
+        pages: dict[str, Listed] = {}
+        for url, path, title, headings in rows:
+            below = tuple(part for part in (headings or "").split(" > ")[-1:] if part and part != title)
+            known = pages.setdefault(url, Listed(url, path, title, ()))
+            pages[url] = replace(known, headings=known.headings + below)
+        return list(pages.values())
 
     def put_page(self, page: PageRecord) -> None:
         values = (page.url, page.source, page.path, page.title, page.fingerprint, page.text)

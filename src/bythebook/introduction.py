@@ -1,0 +1,84 @@
+"""Introduction: what greets a reader who has not asked yet. All of it is taken from the book itself."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from bythebook.pages.folder import humanised
+from bythebook.passages import EVERYWHERE
+from bythebook.passages.evidence import weigh
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from bythebook.passages.catalogue import Listed
+    from bythebook.passages.evidence import Evidence
+    from bythebook.passages.retriever import Retriever
+    from bythebook.passages.shelf import Edition
+    from bythebook.vectors import Embedder
+
+MOST_QUESTIONS = 4
+_TRIED = 24
+"""How many candidates are put to the book at most before enough of them have an answer."""
+_HOW_TO = re.compile(r"how to\s+(?=\w)", re.IGNORECASE)
+_NUMBER = re.compile(r"^(?:chapter|part|module|section)?\s*[\d.]+[:.)]?\s+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Introduction:
+    """The book's name, the sections one can look in, and questions that it answers."""
+
+    name: str
+    sections: tuple[str, ...]
+    questions: tuple[str, ...]
+
+
+async def introduce(edition: Edition, embedder: Embedder, retriever: Retriever, *, name: str) -> Introduction:
+    """Introduce this edition. Without a `name` its first page gives one."""
+    listed = edition.catalogue.listed()
+    folders = dict.fromkeys(path.parts[0] for path in (PurePosixPath(page.path) for page in listed) if path.parts[1:])
+    first = min(listed, key=lambda page: (page.path.count("/"), "index" not in page.path, page.url), default=None)
+    questions: list[str] = []
+    for question in _spread([page for page in listed if page != first])[:_TRIED]:
+        evidence = await _evidence(edition, embedder, retriever, question)
+        if evidence and evidence.confidence >= edition.calibration.cutoff:
+            questions.append(question)
+        if len(questions) == MOST_QUESTIONS:
+            break
+    return Introduction(name or (first.title if first else ""), tuple(map(humanised, folders)), tuple(questions))
+
+
+async def _evidence(edition: Edition, embedder: Embedder, retriever: Retriever, question: str) -> Evidence | None:
+    if not edition.words.terms(question):
+        return None
+    return await weigh(edition, embedder, await retriever.retrieve(edition, question, top_k=5, filters=EVERYWHERE))
+
+
+def _spread(listed: Sequence[Listed]) -> list[str]:
+    """Questions from all over the book: the best of each page first, the longest pages before the others."""
+    pages = sorted(listed, key=lambda page: (-len(page.headings), page.url))
+    by_page = [sorted(dict.fromkeys(_questions(page)), key=lambda asked: not asked[1]) for page in pages]
+    rounds = max(map(len, by_page), default=0)
+    turns = [page[turn] for turn in range(rounds) for page in by_page if turn < len(page)]
+    return list(dict.fromkeys(text for text, _ in sorted(turns, key=lambda asked: not asked[1])))
+
+
+def _questions(page: Listed) -> Iterator[tuple[str, bool]]:
+    """What the page's headings answer, and whether the book itself puts it as a question."""
+    for heading in (page.title, *page.headings):
+        said = _NUMBER.sub("", heading).strip()
+        if said.endswith("?"):
+            yield said, True
+        elif _HOW_TO.match(said):
+            yield _HOW_TO.sub("How do I ", said, count=1) + "?", True
+        elif 1 <= len(said.split()) <= 4 and said[:1].isalpha():
+            yield f"What does the book say about {_within(said)}?", False
+
+
+def _within(heading: str) -> str:
+    """The heading inside a sentence: a plain first word begins small."""
+    word = heading.split()[0]
+    return heading[0].lower() + heading[1:] if word[1:].islower() or len(word) == 1 else heading
