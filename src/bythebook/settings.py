@@ -9,7 +9,7 @@ from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
-from bythebook.answers.config import ALIASES, AgentConfig, Unsupported
+from bythebook.answers.config import ALIASES, AgentConfig, Followups, Unsupported
 from bythebook.answers.providers import Mode  # noqa: TC001 - read when it runs
 from bythebook.errors import ConfigurationError
 
@@ -65,6 +65,9 @@ class Settings:
     max_history: int = _setting(20, "How many messages of a conversation the model is shown.", least=1, most=100)
     max_conversation_turns: int = _setting(50, "How many questions a conversation may have.", least=1, most=100_000)
     unsupported: Unsupported = _setting("remove", "What becomes of a model's sentence that no passage supports.")
+    followups: Followups = _setting(
+        "auto", "Who makes a follow-up stand alone: the model where there is one, or a rule."
+    )
     first_token_seconds: float = _setting(5.0, "How long the first word may take.", least=0.1, most=3600.0)
     answer_seconds: float = _setting(30.0, "How long the whole answer may take.", least=0.1, most=3600.0)
     database_url: str = _setting("", "Where conversations are kept. Empty: a file in the data folder.", secret=True)
