@@ -20,7 +20,7 @@ from bythebook.vectors import installed
 
 LIGHTHOUSE = Path(__file__).parent / "books" / "lighthouse"
 
-# No example fails for being slow: this machine may be busy. In CI the same examples come every time; elsewhere new ones.
+# No example fails for being slow: the machine may be busy. In CI the same examples come every time, elsewhere new ones.
 hypothesis_settings.register_profile("calm", deadline=None, derandomize=bool(os.environ.get("CI")))
 hypothesis_settings.load_profile("calm")
 
