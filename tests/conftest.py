@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings as hypothesis_settings
 
 from bythebook.assemble import Book
 from bythebook.errors import ConfigurationError
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from bythebook.testing import ScriptedServer
 
 LIGHTHOUSE = Path(__file__).parent / "books" / "lighthouse"
+
+# No example fails for being slow: the machine may be busy. In CI the same examples come every time, elsewhere new ones.
+hypothesis_settings.register_profile("calm", deadline=None, derandomize=bool(os.environ.get("CI")))
+hypothesis_settings.load_profile("calm")
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 Opened = Callable[..., AbstractAsyncContextManager[Book]]
