@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings as hypothesis_settings
 
 from bythebook.assemble import Book
 from bythebook.errors import ConfigurationError
@@ -18,6 +19,10 @@ from bythebook.settings import Settings
 from bythebook.vectors import installed
 
 LIGHTHOUSE = Path(__file__).parent / "books" / "lighthouse"
+
+# No example fails for being slow: the machine may be busy. In CI the same examples come every time, elsewhere new ones.
+hypothesis_settings.register_profile("calm", deadline=None, derandomize=bool(os.environ.get("CI")))
+hypothesis_settings.load_profile("calm")
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
