@@ -3,6 +3,8 @@
     BookError
     ├── ConfigurationError      a setting or key is missing or wrong
     ├── InputError              the question or argument cannot be used
+    ├── AccessDenied            the caller's key is missing or not good
+    │   └── Forbidden           the caller's key is good, but not for this
     ├── NotFound                no such book, session or page
     ├── RetrievalError          the index could not be searched
     │   ├── QdrantConnectionError
@@ -58,6 +60,20 @@ class InputError(BookError):
     code = "invalid_input"
     status_code = 400
     user_message = "Your question couldn't be processed. Please rephrase."
+
+
+class AccessDenied(BookError):
+    """The caller has no key, or one that is not good."""
+
+    code = "auth_error"
+    status_code = 401
+    user_message = "Authentication failed. Please check your API keys."
+
+
+class Forbidden(AccessDenied):
+    """The caller's key is good, but not for this."""
+
+    status_code = 403
 
 
 class NotFound(BookError):

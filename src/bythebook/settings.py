@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args, get_type_hints
 
 from bythebook.answers.config import ALIASES, AgentConfig, Followups, Unsupported
 from bythebook.answers.providers import Mode  # noqa: TC001 - read when it runs
-from bythebook.errors import ConfigurationError
+from bythebook.errors import ConfigurationError, InputError
 
 PREFIX = "BYTHEBOOK_"
 FILE = "bythebook.toml"
@@ -71,6 +71,11 @@ class Settings:
     first_token_seconds: float = _setting(5.0, "How long the first word may take.", least=0.1, most=3600.0)
     answer_seconds: float = _setting(30.0, "How long the whole answer may take.", least=0.1, most=3600.0)
     database_url: str = _setting("", "Where conversations are kept. Empty: a file in the data folder.", secret=True)
+    rate_limit_key: str = _setting("600/minute", "How often a key may be used.")
+    rate_limit_address: str = _setting("60/minute", "How often callers without a key may come from one address.")
+    site_budget: int = _setting(1000, "How many questions a day a site may ask.", least=1, most=1_000_000_000)
+    cors_origins: tuple[str, ...] = _setting((), "The origins whose pages may call the server, besides the sites'.")
+    trusted_proxies: tuple[str, ...] = _setting((), "The proxies whose X-Forwarded-For is believed.")
 
     origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """Where each value came from, for those that are not defaults."""
@@ -114,6 +119,8 @@ class Settings:
 
 
 def _shown(known: Field[Any], value: Any) -> str:
+    if isinstance(value, tuple):
+        return " ".join(value)
     return "********" if known.metadata["secret"] and value else str(value)
 
 
@@ -173,7 +180,8 @@ def _checked(name: str, value: Any, origin: str) -> Any:
         raise ConfigurationError(f"there is no setting {name!r} (from {origin}).{hint}")
     try:
         converted = _converted(_TYPES[name], value)
-    except ValueError as exc:
+        _CHECKS.get(name, _fine)(converted)
+    except (ValueError, InputError) as exc:
         raise ConfigurationError(f"{name} cannot be {value!r} (from {origin}): {exc}") from exc
     least, most = KNOWN[name].metadata["least"], KNOWN[name].metadata["most"]
     if least is not None and not isinstance(converted, str) and not least <= converted <= most:
@@ -190,6 +198,8 @@ def _converted(kind: Any, value: Any) -> Any:
         raise ValueError(f"use one of {', '.join(choices)}")
     if kind in (Path, str):
         return _text(kind, value)
+    if kind == tuple[str, ...]:
+        return _several(value)
     return _number(kind, value)
 
 
@@ -203,6 +213,14 @@ def _text(kind: Any, value: Any) -> Any:
     return Path(value).expanduser()
 
 
+def _several(value: Any) -> tuple[str, ...]:
+    """The values of a list, or of text that has spaces or commas between them, as in the environment."""
+    listed = value.replace(",", " ").split() if isinstance(value, str) else value
+    if not isinstance(listed, list | tuple) or not all(isinstance(each, str) for each in listed):
+        raise ValueError("use a list of texts")
+    return tuple(listed)
+
+
 def _number(kind: Any, value: Any) -> float:
     """The value as a whole number, or as any number. Text is read as one, because the environment has nothing else."""
     whole = kind is int
@@ -212,3 +230,23 @@ def _number(kind: Any, value: Any) -> float:
         return int(value) if whole else float(value)
     except (TypeError, ValueError):
         raise ValueError("use a whole number" if whole else "use a number") from None
+
+
+def _fine(_value: Any) -> None:
+    """The check of a setting whose type says it all."""
+
+
+def _is_limit(text: str) -> None:
+    from bythebook.access import Limit
+
+    Limit.parse(text)
+
+
+def _are_origins(listed: tuple[str, ...]) -> None:
+    from bythebook.access.sites import checked_origin
+
+    for each in listed:
+        checked_origin(each)
+
+
+_CHECKS = {"rate_limit_key": _is_limit, "rate_limit_address": _is_limit, "cors_origins": _are_origins}
