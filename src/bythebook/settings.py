@@ -72,6 +72,11 @@ class Settings:
     first_token_seconds: float = _setting(5.0, "How long the first word may take.", least=0.1, most=3600.0)
     answer_seconds: float = _setting(30.0, "How long the whole answer may take.", least=0.1, most=3600.0)
     database_url: str = _setting("", "Where conversations are kept. Empty: a file in the data folder.", secret=True)
+    max_readers: int = _setting(50, "How many questions a server process answers at once.", least=1, most=10_000)
+    heartbeat_seconds: float = _setting(15.0, "How long a stream of events may be silent.", least=0.05, most=3600.0)
+    session_days: float = _setting(
+        0.0, "After how many idle days a session is forgotten. 0: never.", least=0, most=36500
+    )
 
     log_level: LogLevel = _setting("info", "How much the server logs: everything from this level on.")
     log_format: LogFormat = _setting("json", "How the server logs: one JSON object to a line, or text for a person.")
