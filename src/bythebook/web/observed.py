@@ -111,7 +111,7 @@ class _Seen:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            others = [(name, value) for name, value in message["headers"] if name.lower() != b"x-request-id"]
+            others = [(name, value) for name, value in message.get("headers", []) if name.lower() != b"x-request-id"]
             message = {**message, "headers": [*others, (b"x-request-id", self.identity.encode())]}
         else:
             self._bytes += len(message.get("body", b""))
