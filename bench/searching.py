@@ -33,11 +33,12 @@ from bythebook.passages.retriever import Retriever
 from bythebook.passages.shelf import Edition
 from bythebook.passages.words import Words
 from bythebook.vectors import Identity
+from bythebook.vectors.arriving import arriving
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator, Sequence
+    from collections.abc import AsyncGenerator, Iterator
 
-    from bythebook.vectors import Vector
+    from bythebook.vectors import Texts, Vector
 
 DIMENSION, WORDS = 384, Words(90.5)
 CHUNKS_OF_A_PAGE, SENTENCES, POOL = 10, 7, 20_000
@@ -57,8 +58,8 @@ class Known:
     def count(self, text: str) -> int:
         return len(text.split())
 
-    async def documents(self, texts: Sequence[str]) -> AsyncGenerator[Vector]:
-        for text in texts:
+    async def documents(self, texts: Texts) -> AsyncGenerator[Vector]:
+        async for text in arriving(texts):
             yield self._vectors[text]
 
     async def query(self, text: str) -> Vector:
