@@ -16,6 +16,7 @@ from bythebook.memory import Memory, Notes
 from bythebook.passages.evidence import glance, weigh
 from bythebook.passages.selection import put_first, selected
 from bythebook.upstream.deadline import Deadline, now
+from bythebook.witness import witnessed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -58,13 +59,16 @@ class Asker:
                     return event.response
         raise AssertionError("a stream ends with an answer or an error")
 
-    async def stream(
+    def stream(
         self, request: AgentRequest, *, user_id: str = "", history: Sequence[Exchange] = ()
     ) -> AsyncGenerator[Event]:
         """What happens on the way to the answer, which is the last event and is kept before it is given.
 
         `history` is for callers who keep the conversation themselves; one with a session has its own.
         """
+        return witnessed(request, self._stream(request, user_id, history))
+
+    async def _stream(self, request: AgentRequest, user_id: str, history: Sequence[Exchange]) -> AsyncGenerator[Event]:
         yield Entered(State.RECEIVED)
         pace = Pace(Deadline.after(self.config.answer_seconds, first_token=self.config.first_token_seconds))
         yield Entered(State.VALIDATING)

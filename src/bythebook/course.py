@@ -12,6 +12,7 @@ from bythebook.answers import AgentResponse, Outcome, ResponseMetadata
 from bythebook.answers.extractive import MODEL, Quote, cite
 from bythebook.answers.refusal import nearest_sections, refusal
 from bythebook.errors import BookError
+from bythebook.observe import span
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -71,7 +72,8 @@ class Pace:
     def entered(self, stage: str) -> Iterator[None]:
         """A stage, whoever ends it. Every one passes through here, and its errors leave with its name."""
         try:
-            yield
+            with span(stage):
+                yield
         except BookError as error:
             error.stage = error.stage or stage
             raise

@@ -19,6 +19,7 @@ from openai.types.responses import ResponseCompletedEvent
 from bythebook.answers import responses
 from bythebook.answers.reply import Reply
 from bythebook.errors import InputError, ProviderError
+from bythebook.observe import figure
 from bythebook.upstream import Upstream
 from bythebook.upstream.openai import judge_openai
 
@@ -145,6 +146,8 @@ class TurnModel(Model):
             async for chunk in chunks:
                 if text := said.take(chunk):
                     yield text
+        figure("tokens", said.prompt_tokens, kind="prompt")
+        figure("tokens", said.completion_tokens, kind="completion")
         self.prompt_tokens += said.prompt_tokens
         self.completion_tokens += said.completion_tokens
         yield said
