@@ -18,7 +18,7 @@ import bythebook
 ROOT = Path(bythebook.__file__).parent
 
 ORDER = (
-    ("errors", "wire", "observe"),
+    ("errors", "wire", "observe", "together"),
     ("upstream",),
     ("pages",),
     ("chunks",),

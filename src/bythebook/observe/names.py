@@ -18,8 +18,7 @@ SPANS = {
     "remembering": "keeping the turn in its conversation",
     "call": "a call to a service outside, with its retries",
     "ingest": "reading sources into the book",
-    "planning": "what has changed in the sources",
-    "cutting": "pages become chunks",
+    "reading": "what has changed in the sources, cut into chunks",
     "embedding chunks": "chunks become vectors",
     "writing": "a new generation is written and published",
 }
