@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from bythebook.answers import AgentResponse
     from bythebook.answers.agent import Speaker
     from bythebook.answers.events import Event
+    from bythebook.answers.extractive_model import ExtractiveModel
     from bythebook.conversations import Conversation, Conversations
     from bythebook.conversations.database import Database
     from bythebook.ingest import Progress, Report
@@ -163,6 +164,14 @@ class Book:
     async def conversations(self) -> Conversations:
         """Where this book's conversations are kept."""
         return await self._open_conversations()
+
+    def extractive_model(self) -> ExtractiveModel:
+        """This book's own sentences as a model of the Agents SDK, for an agent of yours."""
+        from bythebook.answers.extractive_model import ExtractiveModel
+
+        config = self._settings.agent_config()
+        asker = Asker(self._shelf, self.embedder, self.retriever, config)
+        return ExtractiveModel(lambda question, history: asker.ask(AgentRequest(question), history=history))
 
     async def _asker(self, request: AgentRequest | str) -> Asker:
         remembers = isinstance(request, AgentRequest) and request.session_id is not None
