@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Self
 
 from bythebook.answers import AgentRequest
 from bythebook.ask import Asker
+from bythebook.course import Pace
 from bythebook.errors import ConfigurationError
 from bythebook.passages import EVERYWHERE
 from bythebook.passages.generations import Generations
 from bythebook.passages.retriever import Retriever
 from bythebook.passages.shelf import Shelf
+from bythebook.upstream.deadline import Deadline
 from bythebook.vectors import installed
 from bythebook.vectors.local import IDENTITY, local_embedder
 
@@ -130,9 +132,13 @@ class Book:
     async def search(self, query: str, *, top_k: int | None = None, filters: Filters = EVERYWHERE) -> RetrievalContext:
         """The passages that bear most on the query, best first."""
         request = AgentRequest(query, top_k=top_k, filters=filters)
+        wanted = request.top_k or self._settings.retrieval_top_k
+        pace = Pace(Deadline.after(self._settings.answer_seconds, first_token=self._settings.first_token_seconds))
         async with self._shelf.edition() as edition:
-            wanted = request.top_k or self._settings.retrieval_top_k
-            return (await self.retriever.retrieve(edition, request.query, top_k=wanted, filters=filters)).context
+            found = await self.retriever.retrieve(
+                edition, request.query, top_k=wanted, filters=filters, within=pace.within
+            )
+            return found.context
 
     async def ask(self, request: AgentRequest | str, *, user_id: str = "") -> AgentResponse:
         """An answer from the book's own sentences, or an honest refusal. `user_id` says whose the session is."""
