@@ -54,16 +54,19 @@ class Desk:
     @contextmanager
     def place(self) -> Iterator[None]:
         """A place for one request. Nobody waits for one: where there is none, that is said at once."""
-        if self.closing or self.taken >= self.places:
-            reason = "closing" if self.closing else "full"
-            figure("shed", reason=reason)
-            why = "the server is shutting down." if self.closing else f"all {self.places} places are taken."
-            raise Unavailable(why, retry_after=RETRY_SECONDS)
+        if self.closing:
+            figure("shed", reason="closing")
+            raise Unavailable("the server is shutting down.", retry_after=RETRY_SECONDS)
+        if self.taken >= self.places:
+            figure("shed", reason="full")
+            raise Unavailable(f"all {self.places} places are taken.", retry_after=RETRY_SECONDS)
         self.taken += 1
+        figure("readers", 1)
         try:
             yield
         finally:
             self.taken -= 1
+            figure("readers", -1)
             self._left.set()
 
     def begin(self, asked: Asked, work: AsyncGenerator[Happening]) -> Stream:
