@@ -221,6 +221,11 @@ class Book:
             self._conversations = store
         return self._conversations
 
+    async def prepare(self) -> None:
+        """Open ahead of the first question what it would wait for: the model's side and the database."""
+        await self._open_speaker()
+        await self._open_conversations()
+
     def edition(self) -> AbstractAsyncContextManager[Edition]:
         """The generation that is current now, open for looking at until the context ends."""
         return self._shelf.edition()

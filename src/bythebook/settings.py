@@ -288,7 +288,7 @@ def _are_origins(listed: tuple[str, ...]) -> None:
         checked_origin(each)
 
 
-_CHECKS: dict[str, Callable[[Any], None]] = {
+_CHECKS: Mapping[str, Callable[[Any], None]] = {
     "rate_limit_key": _is_limit,
     "rate_limit_address": _is_limit,
     "cors_origins": _are_origins,
