@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args, get_type_hints
 from bythebook.answers.config import ALIASES, AgentConfig, Unsupported
 from bythebook.answers.providers import Mode  # noqa: TC001 - read when it runs
 from bythebook.errors import ConfigurationError
+from bythebook.wire import as_json
 
 PREFIX = "BYTHEBOOK_"
 FILE = "bythebook.toml"
@@ -67,7 +68,10 @@ class Settings:
     unsupported: Unsupported = _setting("remove", "What becomes of a model's sentence that no passage supports.")
     first_token_seconds: float = _setting(5.0, "How long the first word may take.", least=0.1, most=3600.0)
     answer_seconds: float = _setting(30.0, "How long the whole answer may take.", least=0.1, most=3600.0)
-    database_url: str = _setting("", "Where conversations are kept. Empty: a file in the data folder.", secret=True)
+    host: str = _setting("127.0.0.1", "The address the server listens on; 0.0.0.0 is every one the machine has.")
+    port: int = _setting(8000, "The port the server listens on; 0 is any that is free.", least=0, most=65535)
+    workers: int = _setting(1, "How many processes answer readers.", least=1, most=64)
+    shutdown_seconds: float = _setting(8.0, "How long a server that stops lets answers finish.", least=0.0, most=600.0)
 
     origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """Where each value came from, for those that are not defaults."""
@@ -101,6 +105,10 @@ class Settings:
         """What of the settings concerns the agent."""
         names = [known.name for known in fields(AgentConfig) if known.name in KNOWN]
         return AgentConfig(**{name: getattr(self, name) for name in names})
+
+    def as_arguments(self) -> dict[str, Any]:
+        """Every value in JSON's own types, with which another process can `load` the same settings."""
+        return {name: as_json(getattr(self, name)) for name in KNOWN}
 
     def shown(self) -> list[tuple[str, str, str, str]]:
         """Each setting: name, value, origin, and what it is for."""
