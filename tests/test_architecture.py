@@ -39,7 +39,18 @@ STAGES = ("upstream", "pages", "chunks", "vectors", "passages", "conversations",
 READ_THE_ENVIRONMENT = ("settings", "cli")
 AGENT_CONFIG = "bythebook.answers.config"
 """Has a door of its own, `AgentConfig.from_env`, for those who use the agent without the settings."""
-HEAVY = ("numpy", "onnxruntime", "qdrant_edge", "openai", "sqlalchemy", "tokenizers", "markdown_it", "rich", "agents")
+HEAVY = (
+    "numpy",
+    "onnxruntime",
+    "qdrant_edge",
+    "openai",
+    "sqlalchemy",
+    "tokenizers",
+    "markdown_it",
+    "rich",
+    "agents",
+    "fastapi",
+)
 
 LONGEST_FUNCTION, LONGEST_MODULE, MOST_ARGUMENTS = 60, 400, 7
 

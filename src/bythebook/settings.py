@@ -68,6 +68,12 @@ class Settings:
     unsupported: Unsupported = _setting("remove", "What becomes of a model's sentence that no passage supports.")
     first_token_seconds: float = _setting(5.0, "How long the first word may take.", least=0.1, most=3600.0)
     answer_seconds: float = _setting(30.0, "How long the whole answer may take.", least=0.1, most=3600.0)
+    database_url: str = _setting("", "Where conversations are kept. Empty: a file in the data folder.", secret=True)
+    max_readers: int = _setting(50, "How many questions a server process answers at once.", least=1, most=10_000)
+    heartbeat_seconds: float = _setting(15.0, "How long a stream of events may be silent.", least=0.05, most=3600.0)
+    session_days: float = _setting(
+        0.0, "After how many idle days a session is forgotten. 0: never.", least=0, most=36500
+    )
     host: str = _setting("127.0.0.1", "The address the server listens on; 0.0.0.0 is every one the machine has.")
     port: int = _setting(8000, "The port the server listens on; 0 is any that is free.", least=0, most=65535)
     workers: int = _setting(1, "How many processes answer readers.", least=1, most=64)

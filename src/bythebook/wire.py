@@ -22,6 +22,8 @@ def as_json(value: Any) -> Any:
         return {str(name): as_json(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
         return [as_json(inner) for inner in value]
+    if isinstance(value, frozenset):
+        return sorted(as_json(inner) for inner in value)
     if isinstance(value, datetime):
         return value.isoformat()
     return str(value) if isinstance(value, Path) else value
