@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bythebook.errors import BookError
+from bythebook.observe import masked, request_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,13 +38,13 @@ def error_response(error: BookError) -> dict[str, Any]:
     """An ErrorResponse: what failed, in words for whoever runs the book and for whoever reads it."""
     return {
         "error": error.code,
-        "message": str(error),
+        "message": masked(str(error)),
         "user_message": error.said_to_reader,
         "detail": f"while {error.stage}" if error.stage else None,
         "status_code": error.status_code,
         "retry_after": error.retry_after,
         "recoverable": error.recoverable,
-        "request_id": None,
+        "request_id": request_id.get() or None,
     }
 
 

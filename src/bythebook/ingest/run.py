@@ -13,6 +13,7 @@ from bythebook.ingest.changes import Changes, Vectors, find_changes, leaving
 from bythebook.ingest.coverage import remember_coverage
 from bythebook.ingest.draft import Draft
 from bythebook.ingest.plan import Plan, Stamps, make_plan
+from bythebook.observe import log, span
 from bythebook.passages.catalogue import Catalogue, Totals
 from bythebook.passages.shelf import CATALOGUE, open_edition
 from bythebook.vectors.journal import Journal, recorded
@@ -65,7 +66,7 @@ async def ingest(workshop: Workshop, sources: Sequence[PageSource], *, alone: bo
     is used again.
     """
     started = time.perf_counter()
-    with workshop.generations.writing():
+    with span("ingest"), workshop.generations.writing():
         workshop.generations.sweep()
         with ExitStack() as stack:
             survey = await _survey(workshop, sources, stack, alone=alone, rebuild=rebuild)
@@ -76,7 +77,24 @@ async def ingest(workshop: Workshop, sources: Sequence[PageSource], *, alone: bo
         remember_coverage(workshop.folder, survey.plan.coverage)
         workshop.generations.sweep()
         totals = _totals(workshop.generations)
-        return _report(survey.plan, totals, generation=generation, embedded=embedded, started=started)
+        report = _report(survey.plan, totals, generation=generation, embedded=embedded, started=started)
+        _tell(report)
+        return report
+
+
+def _tell(report: Report) -> None:
+    log(
+        "ingested",
+        generation=report.generation,
+        pages=report.pages,
+        chunks=report.chunks,
+        added=report.added,
+        changed=report.changed,
+        removed=report.removed,
+        skipped=len(report.skipped),
+        embedded=report.embedded,
+        seconds=report.seconds,
+    )
 
 
 def _totals(generations: Generations) -> Totals:
@@ -109,10 +127,13 @@ async def _survey(
         book = open_edition(workshop.generations, workshop.embedder.identity, stack)
     catalogue = book.catalogue if book else None
     stamps = Stamps(workshop.folder, workshop.recipe)
-    plan = await make_plan(sources, book=catalogue, recipe=workshop.recipe, stamps=stamps, progress=workshop.progress)
+    recipe, progress = workshop.recipe, workshop.progress
+    with span("planning"):
+        plan = await make_plan(sources, book=catalogue, recipe=recipe, stamps=stamps, progress=progress)
     if alone and catalogue:
         plan.removed.extend(_of_other_sources(catalogue, sources, plan))
-    changes = find_changes(plan, book=catalogue, embedder=workshop.embedder, sizes=workshop.sizes)
+    with span("cutting"):
+        changes = find_changes(plan, book=catalogue, embedder=workshop.embedder, sizes=workshop.sizes)
     return _Survey(book, plan, changes, stamps)
 
 
@@ -133,10 +154,12 @@ async def _carry_out(workshop: Workshop, survey: _Survey) -> tuple[str, int]:
     """Embed what is new and publish. Returns the generation and how many chunks were embedded."""
     with closing(Journal(workshop.folder, workshop.embedder.identity)) as journal:
         vectors = await _vectors(workshop, survey, journal.vectors)
-        embedded = await vectors.embed(survey.changes.put, journal=journal, progress=workshop.progress)
+        with span("embedding chunks"):
+            embedded = await vectors.embed(survey.changes.put, journal=journal, progress=workshop.progress)
         workshop.progress("writing", 0, 1)
         draft = Draft(workshop.generations, workshop.embedder, survey.book)
-        name = await draft.publish(survey.plan, survey.changes, vectors)
+        with span("writing"):
+            name = await draft.publish(survey.plan, survey.changes, vectors)
         journal.clear()
         return name, embedded
 

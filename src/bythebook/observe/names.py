@@ -36,13 +36,12 @@ class Told:
 
 EVENTS = {
     "request": Told(logging.INFO, "a request was answered", ("method", "route", "status", "seconds", "bytes")),
-    "crashed": Told(logging.ERROR, "an error nobody expected", ("error", "frames")),
     "question": Told(
         logging.INFO,
         "a question has its answer",
         (
             *("outcome", "model", "seconds", "first_token_seconds", "tokens", "passages", "cache_hit", "generation"),
-            *("question", "standalone_question", "selected_text", "answer"),
+            *("question", "selected_text", "answer"),
         ),
     ),
     "question_failed": Told(

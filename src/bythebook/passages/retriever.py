@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from contextlib import nullcontext
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from bythebook.observe import span
 from bythebook.passages import Filters, RetrievalContext, RetrievalResult
 from bythebook.passages.ranking import added, rank
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from bythebook.passages import Passage
@@ -29,9 +30,11 @@ SAME = 0.9
 _REMEMBERED = 256
 
 
-def unbounded(_stage: str) -> AbstractAsyncContextManager[None]:
+@asynccontextmanager
+async def unbounded(stage: str) -> AsyncIterator[None]:
     """For callers who have all the time."""
-    return nullcontext()
+    with span(stage):
+        yield
 
 
 @dataclass(frozen=True, slots=True)

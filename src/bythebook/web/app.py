@@ -13,8 +13,9 @@ from bythebook.errors import BookError
 from bythebook.web.desk import Desk
 from bythebook.web.door import Door
 from bythebook.web.failures import handle_failures
-from bythebook.web.guard import Bodies, Places, RequestIds
-from bythebook.web.routes import ask, health, search
+from bythebook.web.guard import Bodies, Failures, Places
+from bythebook.web.observed import Observed
+from bythebook.web.routes import ask, health, metrics, search
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -44,10 +45,10 @@ def create_app(book: Book, settings: Settings, *, keyring: None = None, rates: N
         version=version("bythebook"),
         lifespan=lifespan,
         redoc_url=None,
-        middleware=[Middleware(RequestIds), Middleware(Bodies), Middleware(Places, desk=desk)],
+        middleware=[Middleware(Observed), Middleware(Failures), Middleware(Bodies), Middleware(Places, desk=desk)],
     )
     app.state.door = Door(book, settings, desk)
     handle_failures(app)
-    for routes in (ask, search, health):
+    for routes in (ask, search, health, metrics):
         app.include_router(routes.router)
     return app

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Self
 
 from bythebook.errors import Unavailable
+from bythebook.observe import figure
 from bythebook.web.streams import Stream
 
 if TYPE_CHECKING:
@@ -44,14 +45,18 @@ class Desk:
     def place(self) -> Iterator[None]:
         """A place for one request. Nobody waits for one: where there is none, that is said at once."""
         if self.closing:
+            figure("shed", reason="closing")
             raise Unavailable("the server is shutting down.", retry_after=RETRY_SECONDS)
         if self.taken >= self.places:
+            figure("shed", reason="full")
             raise Unavailable(f"all {self.places} places are taken.", retry_after=RETRY_SECONDS)
         self.taken += 1
+        figure("readers", 1)
         try:
             yield
         finally:
             self.taken -= 1
+            figure("readers", -1)
             self._left.set()
 
     def answer(

@@ -40,13 +40,21 @@ class AgentRequest(_Given):
     )
 
     query: str = Field(min_length=1, max_length=10_000, description="The question, 1 to 1,000 characters when trimmed.")
-    top_k: int | None = Field(default=None, ge=1, le=10, description="How many passages to find. None: the book's own setting.")
-    include_sources: bool = Field(default=True, description="Whether the passages that were found come with the answer.")
-    session_id: str | None = Field(default=None, max_length=100, description="The conversation the question belongs to.")
+    top_k: int | None = Field(
+        default=None, ge=1, le=10, description="How many passages to find. None: the book's own setting."
+    )
+    include_sources: bool = Field(
+        default=True, description="Whether the passages that were found come with the answer."
+    )
+    session_id: str | None = Field(
+        default=None, max_length=100, description="The conversation the question belongs to."
+    )
     filters: Filters = Filters()
     selected_text: str = Field(default="", max_length=5000, description="What the reader has marked on the page.")
     selection_mode: Literal["only", "boost"] = "boost"
-    stream: bool = Field(default=False, description="Whether to send events. `Accept: text/event-stream` says the same.")
+    stream: bool = Field(
+        default=False, description="Whether to send events. `Accept: text/event-stream` says the same."
+    )
 
     def noun(self) -> answers.AgentRequest:
         return answers.AgentRequest(**dict(self) | {"filters": self.filters.noun()})
