@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bythebook.errors import BookError, Unavailable
+from bythebook.observe.metrics import clean
 from bythebook.web.serving import CLOSING_SECONDS, Ready
 from bythebook.wire import as_error
 
@@ -60,6 +61,7 @@ class Crew:
     async def work(self, *, ready: Callable[[Ready], None]) -> None:
         """Answer readers until told to stop. Raises what keeps the first workers from starting."""
         self.stop.at_once = self.kill
+        clean(self.settings.metrics_folder)
         dismissing = asyncio.create_task(self._dismiss())
         try:
             workers = await asyncio.gather(*(self._start() for _ in range(self.settings.workers)))

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from bythebook.errors import Unavailable
+
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from fastapi import FastAPI
 
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 CLOSING_SECONDS = 1.5
 """How long it takes, at most, to say the last words to every reader and to close everything."""
 
-NEEDED = ("bythebook.web.app", "bythebook.web.listening", "bythebook.conversations.sql")
+NEEDED = ("bythebook.web.app", "bythebook.web.listening", "bythebook.conversations.sql", "bythebook.access.keyring")
 NEEDED_WITH_A_MODEL = ("bythebook.answers.agent", "bythebook.answers.chat", "bythebook.answers.proof")
 
 
@@ -44,11 +47,16 @@ async def work(
     stop: Stop,
     ready: Callable[[Ready], None],
     say: Callable[[str], None],
+    figures: Path | None = None,
 ) -> None:
-    """Answer readers on this socket until told to stop; then finish what was begun, as far as the time allows."""
-    from bythebook.assemble import Book
+    """Answer readers on this socket until told to stop; then finish what was begun, as far as the time allows.
 
-    with ExitStack() as starting:
+    Several processes add up what they count in the folder `figures`.
+    """
+    from bythebook.assemble import Book
+    from bythebook.web.observed import joining
+
+    with ExitStack() as starting, joining(settings, folder=figures):
         starting.enter_context(_taking_turns_often())
         importing = asyncio.create_task(asyncio.to_thread(_import, settings))
         try:
@@ -89,9 +97,17 @@ async def _application(book: Book, settings: Settings) -> tuple[FastAPI, Ready]:
     from bythebook.web.app import create_app
 
     async with book.edition() as edition:
-        name, chunks = edition.name, edition.chunk_count
-    await book.conversations()
-    return create_app(book, settings), Ready(name, chunks, open=True)
+        found = Ready(edition.name, edition.chunk_count, open=await _is_open(book))
+    return create_app(book, settings), found
+
+
+async def _is_open(book: Book) -> bool:
+    from bythebook.access.keyring import Keyring
+
+    try:
+        return await Keyring(await book.database()).is_open()
+    except Unavailable:
+        return False  # Without its database a server is alive, not ready, and closed.
 
 
 async def _answer(app: FastAPI, bound: socket.socket, *, stop: Stop, started: Callable[[], None], grace: float) -> None:

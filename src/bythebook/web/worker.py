@@ -34,7 +34,8 @@ def main() -> None:
 async def _work(job: dict[str, Any]) -> None:
     with heeding_signals() as stop, socket.socket(fileno=job["socket"]) as bound:
         asyncio.get_running_loop().add_reader(sys.stdin.fileno(), _orphaned, stop)
-        await work(Settings.load(job["settings"]), bound, stop=stop, ready=_ready, say=_say)
+        settings = Settings.load(job["settings"])
+        await work(settings, bound, stop=stop, ready=_ready, say=_say, figures=settings.metrics_folder)
 
 
 def _orphaned(stop: Stop) -> None:
