@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -19,10 +19,11 @@ from bythebook.vectors import installed
 from bythebook.vectors.local import IDENTITY, local_embedder
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
+    from bythebook.access.keyring import Keyring
     from bythebook.answers import AgentResponse
     from bythebook.answers.agent import Speaker
     from bythebook.answers.events import Event
@@ -236,3 +237,13 @@ def status_of(settings: Settings) -> Status:
     from bythebook.status import status
 
     return status(settings.data_dir, Generations(settings.data_dir / "index"), IDENTITY)
+
+
+@asynccontextmanager
+async def open_keyring(settings: Settings) -> AsyncIterator[Keyring]:
+    """The keys to this book. Opens no model and no index."""
+    from bythebook.access.keyring import Keyring
+    from bythebook.conversations.database import open_database
+
+    async with open_database(settings.database_address) as database:
+        yield Keyring(database)

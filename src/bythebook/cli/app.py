@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from bythebook.cli import ask, chat, config, demo, ingest, model, search, status
+from bythebook.cli import ask, chat, config, demo, ingest, keys, model, search, status
 
 app = typer.Typer(
     name="bythebook",
@@ -22,6 +22,7 @@ app.command()(chat.chat)
 app.command()(status.status)
 app.command()(config.config)
 app.command()(demo.demo)
+app.add_typer(keys.app, name="keys", help="Who may ask over the network.")
 app.add_typer(model.app, name="model", help="The embedding model that runs on this machine.")
 
 
