@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from bythebook.answers import AgentRequest
 from bythebook.ask import Asker
+from bythebook.course import Pace
 from bythebook.errors import ConfigurationError
 from bythebook.passages import EVERYWHERE
 from bythebook.passages.generations import Generations
 from bythebook.passages.retriever import Retriever
 from bythebook.passages.shelf import Shelf
+from bythebook.upstream.deadline import Deadline
 from bythebook.vectors import installed
 from bythebook.vectors.local import IDENTITY, local_embedder
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
+    from bythebook.access.keyring import Keyring
     from bythebook.answers import AgentResponse
     from bythebook.answers.agent import Speaker
     from bythebook.answers.events import Event
+    from bythebook.answers.extractive_model import ExtractiveModel
     from bythebook.conversations import Conversation, Conversations
     from bythebook.conversations.database import Database
     from bythebook.ingest import Progress, Report
@@ -130,9 +134,13 @@ class Book:
     async def search(self, query: str, *, top_k: int | None = None, filters: Filters = EVERYWHERE) -> RetrievalContext:
         """The passages that bear most on the query, best first."""
         request = AgentRequest(query, top_k=top_k, filters=filters)
+        wanted = request.top_k or self._settings.retrieval_top_k
+        pace = Pace(Deadline.after(self._settings.answer_seconds, first_token=self._settings.first_token_seconds))
         async with self._shelf.edition() as edition:
-            wanted = request.top_k or self._settings.retrieval_top_k
-            return (await self.retriever.retrieve(edition, request.query, top_k=wanted, filters=filters)).context
+            found = await self.retriever.retrieve(
+                edition, request.query, top_k=wanted, filters=filters, within=pace.within
+            )
+            return found.context
 
     async def ask(self, request: AgentRequest | str, *, user_id: str = "") -> AgentResponse:
         """An answer from the book's own sentences, or an honest refusal. `user_id` says whose the session is."""
@@ -174,6 +182,14 @@ class Book:
     async def conversations(self) -> Conversations:
         """Where this book's conversations are kept."""
         return await self._open_conversations()
+
+    def extractive_model(self) -> ExtractiveModel:
+        """This book's own sentences as a model of the Agents SDK, for an agent of yours."""
+        from bythebook.answers.extractive_model import ExtractiveModel
+
+        config = self._settings.agent_config()
+        asker = Asker(self._shelf, self.embedder, self.retriever, config)
+        return ExtractiveModel(lambda question, history: asker.ask(AgentRequest(question), history=history))
 
     async def _asker(self, request: AgentRequest | str) -> Asker:
         remembers = isinstance(request, AgentRequest) and request.session_id is not None
@@ -217,6 +233,11 @@ class Book:
             self._conversations = store
         return self._conversations
 
+    async def prepare(self) -> None:
+        """Open ahead of the first question what it would wait for: the model's side and the database."""
+        await self._open_speaker()
+        await self._open_conversations()
+
     def edition(self) -> AbstractAsyncContextManager[Edition]:
         """The generation that is current now, open for looking at until the context ends."""
         return self._shelf.edition()
@@ -248,3 +269,13 @@ def status_of(settings: Settings) -> Status:
     from bythebook.status import status
 
     return status(settings.data_dir, Generations(settings.data_dir / "index"), IDENTITY)
+
+
+@asynccontextmanager
+async def open_keyring(settings: Settings) -> AsyncIterator[Keyring]:
+    """The keys to this book. Opens no model and no index."""
+    from bythebook.access.keyring import Keyring
+    from bythebook.conversations.database import open_database
+
+    async with open_database(settings.database_address) as database:
+        yield Keyring(database)

@@ -7,8 +7,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bythebook.errors import BookError
+from bythebook.observe import masked, request_id
+
 if TYPE_CHECKING:
-    from bythebook.errors import BookError
+    from collections.abc import Iterator
 
 
 def as_json(value: Any) -> Any:
@@ -35,11 +38,23 @@ def error_response(error: BookError) -> dict[str, Any]:
     """An ErrorResponse: what failed, in words for whoever runs the book and for whoever reads it."""
     return {
         "error": error.code,
-        "message": str(error),
+        "message": masked(str(error)),
         "user_message": error.said_to_reader,
         "detail": f"while {error.stage}" if error.stage else None,
         "status_code": error.status_code,
         "retry_after": error.retry_after,
         "recoverable": error.recoverable,
-        "request_id": None,
+        "request_id": request_id.get() or None,
     }
+
+
+def as_error(response: dict[str, Any]) -> BookError:
+    """What an ErrorResponse of ours tells of, as the error it was."""
+    kind = next((kind for kind in _kinds(BookError) if kind.code == response["error"]), BookError)
+    return kind(response["message"], retry_after=response["retry_after"])
+
+
+def _kinds(family: type[BookError]) -> Iterator[type[BookError]]:
+    yield family
+    for kind in family.__subclasses__():
+        yield from _kinds(kind)

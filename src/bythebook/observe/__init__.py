@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Ended = Callable[[BaseException | None], None]
     """Told once how a span ended: with an error, or with none."""
 
-CONTENT = frozenset({"question", "standalone_question", "selected_text", "answer", "text"})
+CONTENT = frozenset({"question", "selected_text", "answer", "text"})
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 """The request this code runs for; empty outside of any."""

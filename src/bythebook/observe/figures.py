@@ -41,7 +41,7 @@ FIGURES = {
     for figure in (
         Figure("requests", Kind.COUNT, "HTTP requests that were answered.", ("method", "route", "status")),
         Figure("request_seconds", Kind.SECONDS, "How long a request took, to its last byte.", ("route",)),
-        Figure("readers", Kind.BALANCE, "Requests that are being answered now."),
+        Figure("readers", Kind.BALANCE, "Questions and searches that are being answered now."),
         Figure("shed", Kind.COUNT, "Requests that were turned away to protect the others.", ("reason",)),
         Figure("questions", Kind.COUNT, "Questions by how they ended.", ("outcome",)),
         Figure("first_token_seconds", Kind.SECONDS, "From the question to the first word a reader sees."),

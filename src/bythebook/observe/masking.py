@@ -7,6 +7,8 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from bythebook import observe
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
@@ -29,6 +31,19 @@ def masking(secrets: Iterable[str]) -> Callable[[str], str]:
     known = sorted({form for secret in secrets if secret for form in _forms(secret)}, key=len, reverse=True)
     anything = re.compile("|".join([*map(_pattern, known), *_PATTERNS]), re.IGNORECASE)
     return lambda text: anything.sub(MASK, text)
+
+
+def hide(secrets: Iterable[str]) -> None:
+    """Take these secrets out of every text that leaves this process."""
+    # Most commands never have anything to mask.
+    made: list[Callable[[str], str]] = []
+
+    def mask(text: str) -> str:
+        if not made:
+            made.append(masking(secrets))
+        return made[0](text)
+
+    observe.hide(mask)
 
 
 def masked_all(value: Any, mask: Callable[[str], str]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context, trace
@@ -67,20 +68,29 @@ def current_trace() -> str:
     return f"{told.trace_id:032x}" if told.is_valid else ""
 
 
-def provider() -> TracerProvider:
-    """Whoever was set up to take traces, or else an exporter to where the OTEL_ variables point."""
+@contextmanager
+def exporting() -> Iterator[TracerProvider]:
+    """Whoever was set up to take traces, or else an exporter to where the OTEL_ variables point.
+
+    What has not been sent yet is sent at the end.
+    """
     if not isinstance(given := trace.get_tracer_provider(), trace.ProxyTracerProvider):
-        return given
+        yield given
+        return
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.resources import OTELResourceDetector, Resource
         from opentelemetry.sdk.trace import TracerProvider as Exporting
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ModuleNotFoundError as exc:
         raise ConfigurationError("traces need an exporter. Run: pip install 'bythebook[traces]'.") from exc
-    exporting = Exporting(resource=Resource.create({"service.name": "bythebook"}))
-    exporting.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    return exporting
+    # OTEL_SERVICE_NAME wins over our name.
+    provider = Exporting(resource=Resource({"service.name": "bythebook"}).merge(OTELResourceDetector().detect()))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    try:
+        yield provider
+    finally:
+        provider.shutdown()
 
 
 def error_name(error: BaseException) -> str:

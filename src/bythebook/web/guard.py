@@ -1,16 +1,14 @@
 """The guard: what a request passes before any route sees it, outermost first. Plain ASGI, so that streams stay streams.
 
-A request gets an id, is read whole if it is small enough, and takes a place if it asks for work.
+A request is sure of an answer, is read whole if it is small enough, and takes a place if it asks for work.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
-import uuid
 from typing import TYPE_CHECKING
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 
 from bythebook.errors import DeadlineExceeded, TooLarge
 from bythebook.web.events import ReaderLeftError
@@ -25,11 +23,9 @@ LARGEST_BODY = 1_000_000
 BODY_SECONDS = 20.0
 """How long a reader may take to send a body."""
 
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
 
-
-class RequestIds:
-    """Gives each request an id, the caller's own where it has one, and every failure an answer."""
+class Failures:
+    """Gives every failure an answer."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -38,26 +34,21 @@ class RequestIds:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        given = Headers(scope=scope).get("x-request-id", "")
-        request_id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
-        scope.setdefault("state", {})["request_id"] = request_id
         begun = False
 
-        async def send_with_id(message: Message) -> None:
+        async def send_and_see(message: Message) -> None:
             nonlocal begun
-            if message["type"] == "http.response.start":
-                begun = True
-                MutableHeaders(scope=message)["x-request-id"] = request_id
+            begun = True
             await send(message)
 
         try:
-            await self._app(scope, receive, send_with_id)
+            await self._app(scope, receive, send_and_see)
         except ReaderLeftError:
             pass
         except Exception as error:
             if begun:
                 raise
-            await failure(scope, error)(scope, receive, send_with_id)
+            await failure(scope, error)(scope, receive, send)
 
 
 class Bodies:

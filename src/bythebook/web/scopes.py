@@ -11,6 +11,7 @@ SCOPES: dict[tuple[str, str], str] = {
     ("POST", "/v1/search"): "search",
     ("GET", "/health/live"): PUBLIC,
     ("GET", "/health/ready"): PUBLIC,
+    ("GET", "/metrics"): "metrics",
     ("GET", "/docs"): PUBLIC,
     ("GET", "/openapi.json"): PUBLIC,
 }

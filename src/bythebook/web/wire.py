@@ -40,13 +40,21 @@ class AgentRequest(_Given):
     )
 
     query: str = Field(min_length=1, max_length=10_000, description="The question, 1 to 1,000 characters when trimmed.")
-    top_k: int | None = Field(default=None, ge=1, le=10, description="How many passages to find. None: the book's own setting.")
-    include_sources: bool = Field(default=True, description="Whether the passages that were found come with the answer.")
-    session_id: str | None = Field(default=None, max_length=100, description="The conversation the question belongs to.")
+    top_k: int | None = Field(
+        default=None, ge=1, le=10, description="How many passages to find. None: the book's own setting."
+    )
+    include_sources: bool = Field(
+        default=True, description="Whether the passages that were found come with the answer."
+    )
+    session_id: str | None = Field(
+        default=None, max_length=100, description="The conversation the question belongs to."
+    )
     filters: Filters = Filters()
     selected_text: str = Field(default="", max_length=5000, description="What the reader has marked on the page.")
     selection_mode: Literal["only", "boost"] = "boost"
-    stream: bool = Field(default=False, description="Whether to send events. `Accept: text/event-stream` says the same.")
+    stream: bool = Field(
+        default=False, description="Whether to send events. `Accept: text/event-stream` says the same."
+    )
 
     def noun(self) -> answers.AgentRequest:
         return answers.AgentRequest(**dict(self) | {"filters": self.filters.noun()})
@@ -60,6 +68,10 @@ class SearchRequest(_Given):
     query: str = Field(min_length=1, max_length=10_000)
     top_k: int | None = Field(default=None, ge=1, le=10)
     filters: Filters = Filters()
+
+
+class SessionRequest(_Given):
+    """A new session needs nothing but to be wanted."""
 
 
 class _Told(BaseModel):
@@ -183,6 +195,50 @@ class ErrorResponse(_Told):
     retry_after: float | None
     recoverable: bool
     request_id: str | None
+
+
+class Session(_Told):
+    """A conversation: whose it is and how far it has come."""
+
+    id: str
+    user_id: str
+    model: str
+    status: Literal["created", "active", "completed"]
+    created_at: datetime
+    turn_count: int
+    retrieval_count: int
+    total_tokens: int
+    max_history: int
+
+
+class ToolCall(_Told):
+    """A tool the model called."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class Message(_Told):
+    """Something that was said."""
+
+    id: str
+    role: Literal["user", "assistant", "tool"]
+    content: str
+    timestamp: datetime
+    citations: list[Citation]
+    token_count: int
+    tool_calls: list[ToolCall]
+    tool_call_id: str | None
+    name: str | None
+    metadata: dict[str, Any]
+
+
+class Messages(_Told):
+    """What was said in a session since it was last reset, oldest first."""
+
+    session_id: str
+    messages: list[Message]
 
 
 class Health(_Told):
