@@ -80,5 +80,5 @@ def _questions(page: Listed) -> Iterator[tuple[str, bool]]:
 
 def _within(heading: str) -> str:
     """The heading inside a sentence: a plain first word begins small."""
-    word = heading.split()[0]
+    word = heading.split(maxsplit=1)[0]
     return heading[0].lower() + heading[1:] if word[1:].islower() or len(word) == 1 else heading

@@ -50,6 +50,7 @@ class Settings:
     data_dir: Path = _setting(Path(".bythebook"), "The folder that holds everything this book keeps on disk.")
     model_folder: Path = _setting(_default_model_folder, "Where embedding models are kept, shared between books.")
     book_name: str = _setting("", "What readers see the book called. Empty: the title of its first page.")
+    page_token: str = _setting("", "The site token the server's own chat page asks with, where keys are needed.")
     site_url: str = _setting("", "The address the pages are published under. Empty: links open the files themselves.")
     site_style: Style = _setting("auto", "Whose anchors and addresses the published pages have.")
     chunk_tokens: int = _setting(220, "The largest chunk, in the embedder's tokens.", least=32, most=4096)

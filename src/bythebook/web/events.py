@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import Response
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from starlette.types import Receive, Scope, Send
 
@@ -50,17 +50,28 @@ async def while_listening(receive: Receive) -> AsyncIterator[None]:
         listening.cancel()
 
 
+def plainly(happening: Happening) -> str:
+    """The event's data as it is."""
+    return happening.data
+
+
 class EventStream(Response):
     """Server-sent events from a stream, the first `after` of them left out; comments keep a silent line open."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, stream: Stream, *, after: int = 0, heartbeat: float) -> None:
+    def __init__(
+        self, stream: Stream, *, after: int = 0, heartbeat: float, tell: Callable[[Happening], str] = plainly
+    ) -> None:
         super().__init__(headers={"cache-control": "no-store", "x-accel-buffering": "no"})
         del self.headers["content-length"]
         self._stream = stream
         self._after = after
         self._heartbeat = heartbeat
+        self._tell = tell
+        for happening in stream.happened[:after]:
+            # Told already, but what follows may build on it.
+            tell(happening)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as ASGI has it
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
@@ -90,7 +101,7 @@ class EventStream(Response):
                 number += len(news)
 
     def _event(self, happening: Happening, number: int) -> bytes:
-        return f"id: {self._stream.id}.{number}\nevent: {happening.name}\ndata: {happening.data}\n\n".encode()
+        return f"id: {self._stream.id}.{number}\nevent: {happening.name}\ndata: {self._tell(happening)}\n\n".encode()
 
 
 async def last_event(stream: Stream, receive: Receive) -> Happening:

@@ -12,6 +12,8 @@ SCOPES: dict[tuple[str, str], str] = {
     ("GET", "/health/live"): PUBLIC,
     ("GET", "/health/ready"): PUBLIC,
     ("GET", "/metrics"): "metrics",
+    ("GET", "/"): PUBLIC,
+    ("GET", "/widget.js"): PUBLIC,
     ("GET", "/docs"): PUBLIC,
     ("GET", "/openapi.json"): PUBLIC,
 }

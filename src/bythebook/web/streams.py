@@ -94,7 +94,7 @@ class Stream:
     def _fail(self, error: Exception) -> None:
         said = described(error, request_id=self.asked.request_id)
         self._tell(_happening(Entered(State.FAILED)))
-        self._tell(Happening("error", _line(said), status=said["status_code"]))
+        self._tell(Happening("error", line(said), status=said["status_code"]))
 
     def _tell(self, happening: Happening) -> None:
         self.happened.append(happening)
@@ -133,14 +133,15 @@ def answered_before(asked: Asked, answer: str) -> Stream:
 def _happening(event: Event) -> Happening:
     match event:
         case Entered(state):
-            return Happening("state", _line({"state": state}))
+            return Happening("state", line({"state": state}))
         case Searched(results):
-            return Happening("sources", _line({"sources": as_json(results)}))
+            return Happening("sources", line({"sources": as_json(results)}))
         case Said(text):
-            return Happening("delta", _line({"text": text}))
+            return Happening("delta", line({"text": text}))
         case Answered(response):
-            return Happening("answer", _line(as_json(response)))
+            return Happening("answer", line(as_json(response)))
 
 
-def _line(value: Any) -> str:
+def line(value: Any) -> str:
+    """The value as JSON on one line."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -795,7 +795,8 @@
       z-index: 2147483001; overflow: hidden;
     }
     .left .panel { inset-inline: 20px auto; }
-    .page .panel { min-height: 100dvh; height: 100dvh; }
+    .page { position: fixed; inset: 0; background: var(--paper); }
+    .page .panel { height: 100%; }
     .page .panel > * { width: 100%; max-width: 800px; margin-inline: auto; }
     header { display: flex; align-items: center; gap: 6px; padding: 10px 12px 10px 16px; border-block-end: 1px solid var(--line); }
     h1, h2 { font-size: 17px; margin: 0; flex: 1; min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }

@@ -11,8 +11,9 @@ from bythebook.conversations.repeats import Repeat, Repeats
 from bythebook.web import failures
 from bythebook.web.bodies import StrictRoute
 from bythebook.web.door import Door, TheDoor, UserId
-from bythebook.web.events import EventStream, last_event
+from bythebook.web.events import EventStream, last_event, plainly
 from bythebook.web.repeating import checked_key, once
+from bythebook.web.showing import Showing, wants_html
 from bythebook.web.streams import Asked, Stream, answered_before, happenings
 from bythebook.web.wire import FAILURES, AgentRequest, AgentResponse
 
@@ -37,10 +38,11 @@ async def ask(
     fingerprint = hashlib.sha256(body.model_dump_json(exclude={"stream"}).encode()).hexdigest()
     asked = Asked(user_id, fingerprint, failures.request_id(request.scope), checked_key(idempotency_key))
     stream, after = door.desk.resume(asked, last_event_id) or (await _begun(door, asked, body), 0)
+    tell = Showing().tell if wants_html(request) else plainly
     if body.stream or "text/event-stream" in request.headers.get("accept", ""):
-        return EventStream(stream, after=after, heartbeat=door.settings.heartbeat_seconds)
+        return EventStream(stream, after=after, heartbeat=door.settings.heartbeat_seconds, tell=tell)
     end = await last_event(stream, request.receive)
-    return failures.ended(end.data, end.status)
+    return failures.ended(tell(end), end.status)
 
 
 async def _begun(door: Door, asked: Asked, body: AgentRequest) -> Stream:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from starlette.responses import JSONResponse
 
 from bythebook.web.bodies import StrictRoute
 from bythebook.web.door import TheDoor, UserId
+from bythebook.web.showing import shown, wants_html
 from bythebook.web.wire import FAILURES, Messages, Session, SessionRequest
 from bythebook.wire import as_json
 
@@ -32,11 +33,13 @@ async def read_session(session_id: str, door: TheDoor, user_id: UserId) -> Respo
 
 
 @router.get("/v1/sessions/{session_id}/messages", response_model=Messages)
-async def read_messages(session_id: str, door: TheDoor, user_id: UserId) -> Response:
+async def read_messages(session_id: str, request: Request, door: TheDoor, user_id: UserId) -> Response:
     """What was asked and answered since the session was last reset, oldest first."""
     found = await door.book.conversation(session_id, user_id=user_id)
     # The instructions to the model are the owner's, not the reader's.
     said = [as_json(message) for message in found.messages if message.role != "system"]
+    if wants_html(request):
+        said = [shown(message, text="content") for message in said]
     return JSONResponse({"session_id": found.id, "messages": said})
 
 
