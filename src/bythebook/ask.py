@@ -14,7 +14,7 @@ from bythebook.answers.refusal import CLARIFY
 from bythebook.course import Course, Pace, Stage
 from bythebook.memory import Memory, Notes
 from bythebook.passages.evidence import glance, weigh
-from bythebook.passages.selection import selected
+from bythebook.passages.selection import put_first, selected
 from bythebook.upstream.deadline import Deadline, now
 from bythebook.witness import witnessed
 
@@ -29,11 +29,15 @@ if TYPE_CHECKING:
     from bythebook.answers.spoken import Spoken
     from bythebook.answers.tool import SearchArguments
     from bythebook.conversations import Conversations
+    from bythebook.conversations.followups import Exchange, Standalone
     from bythebook.passages import Filters, RetrievalResult
     from bythebook.passages.evidence import Evidence
     from bythebook.passages.retriever import Retrieved, Retriever
     from bythebook.passages.shelf import Edition, Shelf
     from bythebook.vectors import Embedder
+
+_SHARE_OF_UNDERSTANDING = 0.3
+"""How much of the time to the first word a model may take to make a follow-up stand alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +51,29 @@ class Asker:
     speaker: Speaker | None = None
     conversations: Conversations | None = None
 
-    async def ask(self, request: AgentRequest, *, user_id: str = "") -> AgentResponse:
+    async def ask(self, request: AgentRequest, *, user_id: str = "", history: Sequence[Exchange] = ()) -> AgentResponse:
         """The answer, once it is whole."""
-        async with aclosing(self.stream(request, user_id=user_id)) as events:
+        async with aclosing(self.stream(request, user_id=user_id, history=history)) as events:
             async for event in events:
                 if isinstance(event, Answered):
                     return event.response
         raise AssertionError("a stream ends with an answer or an error")
 
-    def stream(self, request: AgentRequest, *, user_id: str = "") -> AsyncGenerator[Event]:
-        """What happens on the way to the answer, which is the last event and is kept before it is given."""
-        return witnessed(request, self._stream(request, user_id))
+    def stream(
+        self, request: AgentRequest, *, user_id: str = "", history: Sequence[Exchange] = ()
+    ) -> AsyncGenerator[Event]:
+        """What happens on the way to the answer, which is the last event and is kept before it is given.
 
-    async def _stream(self, request: AgentRequest, user_id: str) -> AsyncGenerator[Event]:
+        `history` is for callers who keep the conversation themselves; one with a session has its own.
+        """
+        return witnessed(request, self._stream(request, user_id, history))
+
+    async def _stream(self, request: AgentRequest, user_id: str, history: Sequence[Exchange]) -> AsyncGenerator[Event]:
         yield Entered(State.RECEIVED)
         pace = Pace(Deadline.after(self.config.answer_seconds, first_token=self.config.first_token_seconds))
         yield Entered(State.VALIDATING)
         async with self._opened(pace) as edition, self._remembering(request, user_id, pace) as memory:
+            memory.history = memory.history or tuple(history)
             course = Course(request, edition, memory, pace)
             async with aclosing(self._answer(course)) as events:
                 async for event in events:
@@ -98,8 +108,9 @@ class Asker:
             await notes.keep(memory)
 
     async def _answer(self, course: Course) -> AsyncGenerator[Event]:
-        clear = course.understand()
-        if not course.request.selected_text.strip() and not clear:
+        if course.memory.history:
+            course.take(await self._understand(course))
+        if not course.clear:
             course.conclude(Outcome.CLARIFY, CLARIFY)
             return
         yield Entered(State.RETRIEVING)
@@ -117,10 +128,23 @@ class Asker:
             async for event in events:
                 yield event
 
+    async def _understand(self, course: Course) -> Standalone:
+        """What the question asks after those before it: in the model's words where there is one, else by a rule."""
+        from bythebook.conversations.followups.rule import standalone
+
+        question, history = course.request.query, course.memory.history
+        understood = standalone(question, history)
+        clear = understood.unclear or understood.source or not understood.depends
+        if self.speaker is None or self.config.followups == "rule" or clear:
+            return understood
+        async with course.pace.within(Stage.UNDERSTANDING):
+            deadline = course.pace.deadline.part(_SHARE_OF_UNDERSTANDING)
+            understood, course.understanding_tokens = await self.speaker.restate(question, history, deadline=deadline)
+        return understood
+
     async def _look_up(self, course: Course) -> None:
-        """Find the passages, the marked text first."""
-        request = course.request
-        selection = request.selected_text.strip()
+        """Find the passages; first of all the marked text, or the source that was pointed at."""
+        request, selection = course.request, course.selection
         query = f"{course.query} {selection}"[:LONGEST_QUERY] if selection else course.query
         top_k = request.top_k or self.config.retrieval_top_k
         retrieved = await self._retrieve(course, query, top_k, request.filters, also=course.also)
@@ -131,6 +155,9 @@ class Asker:
             others = retrieved.context.results if request.selection_mode == "boost" else ()
             placed = (marked, *(replace(r, position=p) for p, r in enumerate(others, start=2)))
             retrieved = replace(retrieved, context=replace(retrieved.context, results=placed))
+        elif course.pointed_at and not request.filters:
+            async with course.pace.within(Stage.SEARCHING):
+                retrieved = await put_first(course.edition, course.pointed_at, retrieved)
         course.retrieved, course.found = retrieved, retrieved.context.results
 
     async def _retrieve(
@@ -163,7 +190,7 @@ class Asker:
 
     def _covers(self, course: Course, evidence: Evidence) -> bool:
         """Whether there is enough to answer from: by the calibrated rule, or by the reader's own least cosine."""
-        if course.request.selected_text.strip():
+        if course.certainly_covered:
             return True
         if self.config.retrieval_threshold == "auto":
             return evidence.confidence >= course.edition.calibration.cutoff

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -21,13 +21,15 @@ from bythebook.vectors import installed
 from bythebook.vectors.local import IDENTITY, local_embedder
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
+    from bythebook.access.keyring import Keyring
     from bythebook.answers import AgentResponse
     from bythebook.answers.agent import Speaker
     from bythebook.answers.events import Event
+    from bythebook.answers.extractive_model import ExtractiveModel
     from bythebook.conversations import Conversation, Conversations
     from bythebook.conversations.database import Database
     from bythebook.ingest import Progress, Report
@@ -169,6 +171,14 @@ class Book:
         """Where this book's conversations are kept."""
         return await self._open_conversations()
 
+    def extractive_model(self) -> ExtractiveModel:
+        """This book's own sentences as a model of the Agents SDK, for an agent of yours."""
+        from bythebook.answers.extractive_model import ExtractiveModel
+
+        config = self._settings.agent_config()
+        asker = Asker(self._shelf, self.embedder, self.retriever, config)
+        return ExtractiveModel(lambda question, history: asker.ask(AgentRequest(question), history=history))
+
     async def _asker(self, request: AgentRequest | str) -> Asker:
         remembers = isinstance(request, AgentRequest) and request.session_id is not None
         return Asker(
@@ -211,6 +221,11 @@ class Book:
             self._conversations = store
         return self._conversations
 
+    async def prepare(self) -> None:
+        """Open ahead of the first question what it would wait for: the model's side and the database."""
+        await self._open_speaker()
+        await self._open_conversations()
+
     def edition(self) -> AbstractAsyncContextManager[Edition]:
         """The generation that is current now, open for looking at until the context ends."""
         return self._shelf.edition()
@@ -242,3 +257,13 @@ def status_of(settings: Settings) -> Status:
     from bythebook.status import status
 
     return status(settings.data_dir, Generations(settings.data_dir / "index"), IDENTITY)
+
+
+@asynccontextmanager
+async def open_keyring(settings: Settings) -> AsyncIterator[Keyring]:
+    """The keys to this book. Opens no model and no index."""
+    from bythebook.access.keyring import Keyring
+    from bythebook.conversations.database import open_database
+
+    async with open_database(settings.database_address) as database:
+        yield Keyring(database)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bythebook.answers import AgentRequest
     from bythebook.answers.proof import Proof
     from bythebook.answers.spoken import Spoken
+    from bythebook.conversations.followups import Standalone
     from bythebook.memory import Memory
     from bythebook.passages import Citation, RetrievalResult
     from bythebook.passages.evidence import Evidence
@@ -33,6 +34,7 @@ class Stage(StrEnum):
 
     OPENING = "opening the book"
     WAITING = "waiting for an earlier question"
+    UNDERSTANDING = "understanding the question"
     EMBEDDING = "embedding"
     SEARCHING = "searching"
     WEIGHING = "weighing"
@@ -41,7 +43,7 @@ class Stage(StrEnum):
     REMEMBERING = "remembering"
 
 
-_BEFORE_THE_FIRST_TOKEN = (Stage.OPENING, Stage.EMBEDDING, Stage.SEARCHING)
+_BEFORE_THE_FIRST_TOKEN = (Stage.OPENING, Stage.UNDERSTANDING, Stage.EMBEDDING, Stage.SEARCHING)
 
 
 class Pace:
@@ -88,6 +90,12 @@ class Course:
     query: str = ""
     also: tuple[str, ...] = ()
     """What else to search for, so that a follow-up finds what the conversation is about."""
+    pointed_at: str = ""
+    """The chunk of an earlier answer that the question points at: "the second source"."""
+    certainly_covered: bool = False
+    """Whether what is asked for is known to be in the book: the marked text, or a source shown before."""
+    understanding_tokens: int = 0
+    _unclear: bool = False
     retrieved: Retrieved | None = None
     evidence: Evidence | None = None
     found: tuple[RetrievalResult, ...] = ()
@@ -97,17 +105,27 @@ class Course:
     generation_ms: float = 0.0
     first_token_ms: float = 0.0
 
-    def understand(self) -> bool:
-        """Make the question stand alone. Says whether there is anything in it to look for."""
-        self.query, unclear = self.request.query, False
-        if self.memory.history:
-            from bythebook.conversations.followups.rule import standalone
+    def __post_init__(self) -> None:
+        self.query = self.request.query
+        self.certainly_covered = bool(self.selection)
 
-            understood = standalone(self.request.query, self.memory.history)
-            self.query, unclear = understood.text, understood.unclear
-            self.also = tuple(text for text in understood.searches if text != self.query)
-        self.memory.standalone = self.query
-        return not unclear and bool(self.edition.words.terms(self.query))
+    def take(self, understood: Standalone) -> None:
+        """Look for what was understood in place of the question's own words."""
+        self.query, self._unclear = understood.text, understood.unclear
+        self.also = tuple(text for text in understood.searches if text != self.query)
+        if understood.source is not None:
+            cited = next((exchange.chunk_ids for exchange in reversed(self.memory.history) if exchange.sources), ())
+            self.pointed_at = cited[understood.source - 1] if understood.source <= len(cited) else ""
+            self.certainly_covered = self.certainly_covered or (understood.whole and bool(self.pointed_at))
+
+    @property
+    def clear(self) -> bool:
+        """Whether there is anything to look for."""
+        return bool(self.selection) or (not self._unclear and bool(self.edition.words.terms(self.query)))
+
+    @property
+    def selection(self) -> str:
+        return self.request.selected_text.strip()
 
     def query_for_model(self) -> str:
         """The question as the reader put it; the marked text stands among the passages."""
@@ -123,7 +141,7 @@ class Course:
         suggestions: tuple[str, ...] = (),
     ) -> None:
         """Settle the response."""
-        self.memory.found = self.found
+        self.memory.standalone, self.memory.found = self.query, self.found
         self.memory.placed(
             AgentResponse(
                 answer=answer,
@@ -131,7 +149,7 @@ class Course:
                 citations=citations,
                 sources=self.found if self.request.include_sources else (),
                 model=model,
-                tokens_used=self.spoken.tokens_used if self.spoken else 0,
+                tokens_used=self.understanding_tokens + (self.spoken.tokens_used if self.spoken else 0),
                 metadata=self._metadata(),
                 suggestions=suggestions,
             )

@@ -5,6 +5,8 @@
     ├── InputError              the question or argument cannot be used
     │   ├── TooLarge            there is more of it than is read
     │   └── Conflict            it contradicts what was asked before
+    ├── AccessDenied            the caller's key is missing or not good
+    │   └── Forbidden           the caller's key is good, but not for this
     ├── NotFound                no such book, session or page
     ├── RetrievalError          the index could not be searched
     │   ├── QdrantConnectionError
@@ -75,6 +77,20 @@ class Conflict(InputError):
     code = "conflict"
     status_code = 409
     user_message = "That contradicts an earlier request. Please try again."
+
+
+class AccessDenied(BookError):
+    """The caller has no key, or one that is not good."""
+
+    code = "auth_error"
+    status_code = 401
+    user_message = "Authentication failed. Please check your API keys."
+
+
+class Forbidden(AccessDenied):
+    """The caller's key is good, but not for this."""
+
+    status_code = 403
 
 
 class NotFound(BookError):

@@ -147,10 +147,10 @@ def exchanges(conversation: Conversation) -> tuple[Exchange, ...]:
         if message.role == "user":
             asked = message.content
         elif message.role == "assistant" and message.content and asked:
-            found.append(Exchange(asked, message.content, _titles(message)))
+            found.append(Exchange(asked, message.content, _cited(message, "title"), _cited(message, "chunk_id")))
             asked = ""
     return tuple(found)
 
 
-def _titles(message: Message) -> tuple[str, ...]:
-    return tuple(str(citation.get("title", "")) for citation in message.citations)
+def _cited(message: Message, name: str) -> tuple[str, ...]:
+    return tuple(str(citation.get(name, "")) for citation in message.citations)

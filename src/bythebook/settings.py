@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from bythebook.answers.config import ALIASES, AgentConfig, Unsupported
+from bythebook.answers.config import ALIASES, AgentConfig, Followups, Unsupported
 from bythebook.answers.providers import Mode  # noqa: TC001 - read when it runs
-from bythebook.errors import ConfigurationError
+from bythebook.errors import ConfigurationError, InputError
+from bythebook.wire import as_json
 
 PREFIX = "BYTHEBOOK_"
 FILE = "bythebook.toml"
@@ -69,15 +70,26 @@ class Settings:
     max_history: int = _setting(20, "How many messages of a conversation the model is shown.", least=1, most=100)
     max_conversation_turns: int = _setting(50, "How many questions a conversation may have.", least=1, most=100_000)
     unsupported: Unsupported = _setting("remove", "What becomes of a model's sentence that no passage supports.")
+    followups: Followups = _setting(
+        "auto", "Who makes a follow-up stand alone: the model where there is one, or a rule."
+    )
     first_token_seconds: float = _setting(5.0, "How long the first word may take.", least=0.1, most=3600.0)
     answer_seconds: float = _setting(30.0, "How long the whole answer may take.", least=0.1, most=3600.0)
     database_url: str = _setting("", "Where conversations are kept. Empty: a file in the data folder.", secret=True)
+    rate_limit_key: str = _setting("600/minute", "How often a key may be used.")
+    rate_limit_address: str = _setting("60/minute", "How often callers without a key may come from one address.")
+    site_budget: int = _setting(1000, "How many questions a day a site may ask.", least=1, most=1_000_000_000)
+    cors_origins: tuple[str, ...] = _setting((), "The origins whose pages may call the server, besides the sites'.")
+    trusted_proxies: tuple[str, ...] = _setting((), "The proxies whose X-Forwarded-For is believed.")
     max_readers: int = _setting(50, "How many questions a server process answers at once.", least=1, most=10_000)
     heartbeat_seconds: float = _setting(15.0, "How long a stream of events may be silent.", least=0.05, most=3600.0)
     session_days: float = _setting(
         0.0, "After how many idle days a session is forgotten. 0: never.", least=0, most=36500
     )
-
+    host: str = _setting("127.0.0.1", "The address the server listens on; 0.0.0.0 is every one the machine has.")
+    port: int = _setting(8000, "The port the server listens on; 0 is any that is free.", least=0, most=65535)
+    workers: int = _setting(1, "How many processes answer readers.", least=1, most=64)
+    shutdown_seconds: float = _setting(8.0, "How long a server that stops lets answers finish.", least=0.0, most=600.0)
     log_level: LogLevel = _setting("info", "How much the server logs: everything from this level on.")
     log_format: LogFormat = _setting("json", "How the server logs: one JSON object to a line, or text for a person.")
     log_content: Switch = _setting("off", "Whether questions and answers may stand in the log.")
@@ -127,6 +139,10 @@ class Settings:
         names = [known.name for known in fields(AgentConfig) if known.name in KNOWN]
         return AgentConfig(**{name: getattr(self, name) for name in names})
 
+    def as_arguments(self) -> dict[str, Any]:
+        """Every value in JSON's own types, with which another process can `load` the same settings."""
+        return {name: as_json(getattr(self, name)) for name in KNOWN}
+
     def shown(self) -> list[tuple[str, str, str, str]]:
         """Each setting: name, value, origin, and what it is for."""
         return [
@@ -136,6 +152,8 @@ class Settings:
 
 
 def _shown(known: Field[Any], value: Any) -> str:
+    if isinstance(value, tuple):
+        return " ".join(value)
     return "********" if known.metadata["secret"] and value else str(value)
 
 
@@ -208,7 +226,8 @@ def _checked(name: str, value: Any, origin: str) -> Any:
         raise ConfigurationError(f"there is no setting {name!r} (from {origin}).{hint}")
     try:
         converted = _converted(_TYPES[name], value)
-    except ValueError as exc:
+        _CHECKS.get(name, _fine)(converted)
+    except (ValueError, InputError) as exc:
         shown = "what it is" if KNOWN[name].metadata["secret"] else repr(value)
         raise ConfigurationError(f"{name} cannot be {shown} (from {origin}): {exc}") from exc
     least, most = KNOWN[name].metadata["least"], KNOWN[name].metadata["most"]
@@ -226,6 +245,8 @@ def _converted(kind: Any, value: Any) -> Any:
         raise ValueError(f"use one of {', '.join(choices)}")
     if kind in (Path, str):
         return _text(kind, value)
+    if kind == tuple[str, ...]:
+        return _several(value)
     return _number(kind, value)
 
 
@@ -239,6 +260,14 @@ def _text(kind: Any, value: Any) -> Any:
     return Path(value).expanduser()
 
 
+def _several(value: Any) -> tuple[str, ...]:
+    """The values of a list, or of text that has spaces or commas between them, as in the environment."""
+    listed = value.replace(",", " ").split() if isinstance(value, str) else value
+    if not isinstance(listed, list | tuple) or not all(isinstance(each, str) for each in listed):
+        raise ValueError("use a list of texts")
+    return tuple(listed)
+
+
 def _number(kind: Any, value: Any) -> float:
     """The value as a whole number, or as any number. Text is read as one, because the environment has nothing else."""
     whole = kind is int
@@ -248,3 +277,27 @@ def _number(kind: Any, value: Any) -> float:
         return int(value) if whole else float(value)
     except (TypeError, ValueError):
         raise ValueError("use a whole number" if whole else "use a number") from None
+
+
+def _fine(_value: Any) -> None:
+    """The check of a setting whose type says it all."""
+
+
+def _is_limit(text: str) -> None:
+    from bythebook.access import Limit
+
+    Limit.parse(text)
+
+
+def _are_origins(listed: tuple[str, ...]) -> None:
+    from bythebook.access.sites import checked_origin
+
+    for each in listed:
+        checked_origin(each)
+
+
+_CHECKS: Mapping[str, Callable[[Any], None]] = {
+    "rate_limit_key": _is_limit,
+    "rate_limit_address": _is_limit,
+    "cors_origins": _are_origins,
+}

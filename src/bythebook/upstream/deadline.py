@@ -42,6 +42,11 @@ class Deadline:
         """The same deadline with the first token due so much later, but never after the end."""
         return replace(self, first_token=min(self.first_token + seconds, self.end))
 
+    def part(self, share: float) -> Deadline:
+        """A deadline for work that may take this share of the time left, and no more."""
+        due = now() + share * self.left()
+        return Deadline(first_token=due, end=due)
+
     def left(self) -> float:
         """The seconds until the next promise is due: the first token, or the end once that is out. Never negative."""
         return max(0.0, min(self.first_token, self.end) - now())
