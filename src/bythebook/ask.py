@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from bythebook.answers.spoken import Spoken
     from bythebook.answers.tool import SearchArguments
     from bythebook.conversations import Conversations
-    from bythebook.conversations.followups import Standalone
+    from bythebook.conversations.followups import Exchange, Standalone
     from bythebook.passages import Filters, RetrievalResult
     from bythebook.passages.evidence import Evidence
     from bythebook.passages.retriever import Retrieved, Retriever
@@ -50,6 +50,8 @@ class Asker:
     config: AgentConfig
     speaker: Speaker | None = None
     conversations: Conversations | None = None
+    history: tuple[Exchange, ...] = ()
+    """What came before a question without a session, where whoever asks remembers it instead of us."""
 
     async def ask(self, request: AgentRequest, *, user_id: str = "") -> AgentResponse:
         """The answer, once it is whole."""
@@ -88,7 +90,7 @@ class Asker:
     async def _remembering(self, request: AgentRequest, user_id: str, pace: Pace) -> AsyncIterator[Memory]:
         """The question's place in its conversation. A question without a session leaves nothing behind."""
         if self.conversations is None or request.session_id is None:
-            yield Memory()
+            yield Memory(history=self.history)
             return
         notes = Notes(self.conversations, request.session_id, user_id)
         before = now()
