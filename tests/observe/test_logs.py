@@ -12,7 +12,6 @@ from bythebook import observe
 from bythebook.observe import log, request_id
 from bythebook.observe.logs import logging_to
 from bythebook.observe.masking import hide
-
 from observe.hearing import writing
 
 PAGE = "the keeper lights the lamp"

@@ -15,7 +15,7 @@ from bythebook.observe.masking import MASK, masked_all, masking
 from bythebook.settings import Settings
 
 KEY = "canary-key-7f3a9c"
-PASSWORD = 'p@ss"wörd\\1'
+PASSWORD = 'p@ss"wörd\\1'  # noqa: S105 - a made up one
 
 
 @pytest.mark.parametrize(
