@@ -50,6 +50,8 @@ class Asker:
     config: AgentConfig
     speaker: Speaker | None = None
     conversations: Conversations | None = None
+    history: tuple[Exchange, ...] = ()
+    """What came before a question without a session, where whoever asks remembers it instead of us."""
 
     async def ask(self, request: AgentRequest, *, user_id: str = "", history: Sequence[Exchange] = ()) -> AgentResponse:
         """The answer, once it is whole."""
@@ -94,7 +96,7 @@ class Asker:
     async def _remembering(self, request: AgentRequest, user_id: str, pace: Pace) -> AsyncIterator[Memory]:
         """The question's place in its conversation. A question without a session leaves nothing behind."""
         if self.conversations is None or request.session_id is None:
-            yield Memory()
+            yield Memory(history=self.history)
             return
         notes = Notes(self.conversations, request.session_id, user_id)
         before = now()

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from bythebook.answers.extractive_model import ExtractiveModel
     from bythebook.conversations import Conversation, Conversations
     from bythebook.conversations.database import Database
+    from bythebook.conversations.followups import Exchange
     from bythebook.ingest import Progress, Report
     from bythebook.ingest.run import Workshop
     from bythebook.pages import PageSource
@@ -145,11 +146,20 @@ class Book:
         return await (await self._asker(request)).ask(_request(request), user_id=user_id)
 
     async def stream(
-        self, request: AgentRequest | str, *, session_id: str | None = None, user_id: str = ""
+        self,
+        request: AgentRequest | str,
+        *,
+        session_id: str | None = None,
+        user_id: str = "",
+        history: Sequence[Exchange] = (),
     ) -> AsyncGenerator[Event]:
-        """What happens on the way to the answer, which is the last event."""
+        """What happens on the way to the answer, which is the last event.
+
+        A question of a session has its history there; for one without, whoever asks may give it.
+        """
         asked = _request(request, session_id)
-        async with aclosing((await self._asker(asked)).stream(asked, user_id=user_id)) as events:
+        asker = replace(await self._asker(asked), history=tuple(history))
+        async with aclosing(asker.stream(asked, user_id=user_id)) as events:
             async for event in events:
                 yield event
 
