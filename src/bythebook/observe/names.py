@@ -10,6 +10,7 @@ SPANS = {
     "question": "a question, from its arrival to its answer",
     "opening the book": "opening the current generation, or waiting until somebody else has",
     "waiting for an earlier question": "waiting until an earlier question of the same conversation is answered",
+    "understanding the question": "making a follow-up stand alone, by a model where there is one",
     "embedding": "turning the question into a vector",
     "searching": "finding the passages",
     "weighing": "reading the passages closely: do they cover the question?",
