@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
@@ -296,4 +296,8 @@ def _are_origins(listed: tuple[str, ...]) -> None:
         checked_origin(each)
 
 
-_CHECKS = {"rate_limit_key": _is_limit, "rate_limit_address": _is_limit, "cors_origins": _are_origins}
+_CHECKS: Mapping[str, Callable[[Any], None]] = {
+    "rate_limit_key": _is_limit,
+    "rate_limit_address": _is_limit,
+    "cors_origins": _are_origins,
+}

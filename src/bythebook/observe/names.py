@@ -18,8 +18,7 @@ SPANS = {
     "remembering": "keeping the turn in its conversation",
     "call": "a call to a service outside, with its retries",
     "ingest": "reading sources into the book",
-    "planning": "what has changed in the sources",
-    "cutting": "pages become chunks",
+    "reading": "what has changed in the sources, cut into chunks",
     "embedding chunks": "chunks become vectors",
     "writing": "a new generation is written and published",
 }
@@ -56,6 +55,7 @@ EVENTS = {
         logging.WARNING, "an outside call was given up", ("upstream", "stage", "state", "attempt", "error")
     ),
     "breaker": Told(logging.WARNING, "a circuit breaker has changed", ("upstream", "state")),
+    "not_swept": Told(logging.WARNING, "what is old could not be forgotten now", ("error",)),
     "opened": Told(logging.INFO, "a generation of the book was opened", ("generation", "pages", "chunks")),
     "ingested": Told(
         logging.INFO,

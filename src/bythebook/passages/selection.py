@@ -44,7 +44,7 @@ async def put_first(edition: Edition, chunk_id: str, retrieved: Retrieved) -> Re
     if passage is None:
         return retrieved
     best = max((result.rerank_score for result in found), default=1.0)
-    head = result_of(passage, position=1, score=float(passage.vector @ retrieved.vector), rerank_score=best)
+    head = result_of(passage.chunk, position=1, score=float(passage.vector @ retrieved.vector), rerank_score=best)
     others = [result for result in found if result.chunk_id != chunk_id]
     others.sort(key=lambda result: _section(result) != _section(head))
     kept = others[: max(len(found) - 1, 0)]
