@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Self
 
 from bythebook.answers import AgentRequest
 from bythebook.ask import Asker
+from bythebook.course import Pace
 from bythebook.errors import ConfigurationError
 from bythebook.passages import EVERYWHERE
 from bythebook.passages.generations import Generations
 from bythebook.passages.retriever import Retriever
 from bythebook.passages.shelf import Shelf
+from bythebook.upstream.deadline import Deadline
 from bythebook.vectors import installed
 from bythebook.vectors.local import IDENTITY, local_embedder
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from bythebook.answers import AgentResponse
     from bythebook.answers.agent import Speaker
     from bythebook.answers.events import Event
+    from bythebook.answers.extractive_model import ExtractiveModel
     from bythebook.conversations import Conversation, Conversations
     from bythebook.conversations.database import Database
     from bythebook.ingest import Progress, Report
@@ -129,9 +132,13 @@ class Book:
     async def search(self, query: str, *, top_k: int | None = None, filters: Filters = EVERYWHERE) -> RetrievalContext:
         """The passages that bear most on the query, best first."""
         request = AgentRequest(query, top_k=top_k, filters=filters)
+        wanted = request.top_k or self._settings.retrieval_top_k
+        pace = Pace(Deadline.after(self._settings.answer_seconds, first_token=self._settings.first_token_seconds))
         async with self._shelf.edition() as edition:
-            wanted = request.top_k or self._settings.retrieval_top_k
-            return (await self.retriever.retrieve(edition, request.query, top_k=wanted, filters=filters)).context
+            found = await self.retriever.retrieve(
+                edition, request.query, top_k=wanted, filters=filters, within=pace.within
+            )
+            return found.context
 
     async def ask(self, request: AgentRequest | str, *, user_id: str = "") -> AgentResponse:
         """An answer from the book's own sentences, or an honest refusal. `user_id` says whose the session is."""
@@ -163,6 +170,14 @@ class Book:
     async def conversations(self) -> Conversations:
         """Where this book's conversations are kept."""
         return await self._open_conversations()
+
+    def extractive_model(self) -> ExtractiveModel:
+        """This book's own sentences as a model of the Agents SDK, for an agent of yours."""
+        from bythebook.answers.extractive_model import ExtractiveModel
+
+        config = self._settings.agent_config()
+        asker = Asker(self._shelf, self.embedder, self.retriever, config)
+        return ExtractiveModel(lambda question, history: asker.ask(AgentRequest(question), history=history))
 
     async def _asker(self, request: AgentRequest | str) -> Asker:
         remembers = isinstance(request, AgentRequest) and request.session_id is not None
@@ -205,6 +220,11 @@ class Book:
             self._stack.push_async_callback(store.close)
             self._conversations = store
         return self._conversations
+
+    async def prepare(self) -> None:
+        """Open ahead of the first question what it would wait for: the model's side and the database."""
+        await self._open_speaker()
+        await self._open_conversations()
 
     def edition(self) -> AbstractAsyncContextManager[Edition]:
         """The generation that is current now, open for looking at until the context ends."""

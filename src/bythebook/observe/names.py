@@ -55,6 +55,7 @@ EVENTS = {
         logging.WARNING, "an outside call was given up", ("upstream", "stage", "state", "attempt", "error")
     ),
     "breaker": Told(logging.WARNING, "a circuit breaker has changed", ("upstream", "state")),
+    "not_swept": Told(logging.WARNING, "what is old could not be forgotten now", ("error",)),
     "opened": Told(logging.INFO, "a generation of the book was opened", ("generation", "pages", "chunks")),
     "ingested": Told(
         logging.INFO,

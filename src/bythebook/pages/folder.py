@@ -90,7 +90,8 @@ class Folder:
             return Skipped(str(path), f"it cannot be opened: {exc.strerror}")
         if stat.st_size > LARGEST:
             return Skipped(str(path), _too_large(stat))
-        return Listed(self._url(path), str(path), f"{stat.st_mtime_ns}:{stat.st_size}")
+        # The style goes into the anchors of a page: with another one, an unchanged file is another page.
+        return Listed(self._url(path), str(path), f"{stat.st_mtime_ns}:{stat.st_size}:{self._style}")
 
     def _not_supported(self, path: PurePosixPath, suffix: str) -> Skipped | None:
         if suffix in _EXPECTED:

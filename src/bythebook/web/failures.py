@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 from typing import TYPE_CHECKING, Any
 
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 
 from bythebook.errors import BookError, InputError, NotFound
 from bythebook.wire import error_response
@@ -71,6 +72,13 @@ def failure(scope: Scope, error: Exception, *, headers: Mapping[str, str] | None
         told["www-authenticate"] = "Bearer"
     body = _for_openai(said) if scope["path"] in SPOKEN_TO_BY_OPENAI_CLIENTS else said
     return JSONResponse(body, said["status_code"], headers=told)
+
+
+def ended(said: str, status: int) -> Response:
+    """The response that is the last event of a stream, an answer or an error."""
+    wait = json.loads(said)["retry_after"] if status >= 400 else None
+    headers = {} if wait is None else {"retry-after": str(wait)}
+    return Response(said, status, headers=headers, media_type="application/json")
 
 
 def described(error: BaseException, *, request_id: str | None) -> dict[str, Any]:

@@ -70,6 +70,10 @@ class SearchRequest(_Given):
     filters: Filters = Filters()
 
 
+class SessionRequest(_Given):
+    """A new session needs nothing but to be wanted."""
+
+
 class _Told(BaseModel):
     """Something we send."""
 
@@ -191,6 +195,50 @@ class ErrorResponse(_Told):
     retry_after: float | None
     recoverable: bool
     request_id: str | None
+
+
+class Session(_Told):
+    """A conversation: whose it is and how far it has come."""
+
+    id: str
+    user_id: str
+    model: str
+    status: Literal["created", "active", "completed"]
+    created_at: datetime
+    turn_count: int
+    retrieval_count: int
+    total_tokens: int
+    max_history: int
+
+
+class ToolCall(_Told):
+    """A tool the model called."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class Message(_Told):
+    """Something that was said."""
+
+    id: str
+    role: Literal["user", "assistant", "tool"]
+    content: str
+    timestamp: datetime
+    citations: list[Citation]
+    token_count: int
+    tool_calls: list[ToolCall]
+    tool_call_id: str | None
+    name: str | None
+    metadata: dict[str, Any]
+
+
+class Messages(_Told):
+    """What was said in a session since it was last reset, oldest first."""
+
+    session_id: str
+    messages: list[Message]
 
 
 class Health(_Told):
