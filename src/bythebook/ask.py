@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from bythebook.answers.spoken import Spoken
     from bythebook.answers.tool import SearchArguments
     from bythebook.conversations import Conversations
+    from bythebook.gaps.notebook import Notebook
     from bythebook.memory import Memory
     from bythebook.passages import Citation, Filters, RetrievalResult
     from bythebook.passages.evidence import Evidence
@@ -139,6 +140,7 @@ class Asker:
     config: AgentConfig
     speaker: Speaker | None = None
     conversations: Conversations | None = None
+    notebook: Notebook | None = None
 
     async def ask(self, request: AgentRequest, *, user_id: str = "") -> AgentResponse:
         """The answer, once it is whole."""
@@ -161,6 +163,8 @@ class Asker:
         yield Entered(State.COMPLETED)
         if memory.response is None:
             raise AssertionError("every course ends with a response")
+        if self.notebook is not None:
+            self.notebook.note(memory.response, memory.standalone, memory.found, user_id=user_id)
         yield Answered(memory.response)
 
     def _remembering(self, request: AgentRequest, user_id: str) -> AbstractAsyncContextManager[Memory]:

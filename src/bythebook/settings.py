@@ -21,6 +21,8 @@ _ASSIGNMENT = re.compile(
     r"""\s*(?:export\s+)?(?P<name>\w+)\s*=\s*(?:(?P<mark>["'])(?P<quoted>.*)(?P=mark)|(?P<plain>.*?))\s*(?:(?<=\s)\#.*)?"""
 )
 
+_SWITCHES = {"true": True, "on": True, "yes": True, "1": True, "false": False, "off": False, "no": False, "0": False}
+
 Style = Literal["auto", "docusaurus", "mkdocs", "sphinx", "mdbook", "plain"]
 
 
@@ -68,6 +70,7 @@ class Settings:
     first_token_seconds: float = _setting(5.0, "How long the first word may take.", least=0.1, most=3600.0)
     answer_seconds: float = _setting(30.0, "How long the whole answer may take.", least=0.1, most=3600.0)
     database_url: str = _setting("", "Where conversations are kept. Empty: a file in the data folder.", secret=True)
+    keep_gaps: bool = _setting(True, "Whether questions are written down, to find what the book does not answer.")
 
     origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """Where each value came from, for those that are not defaults."""
@@ -187,6 +190,8 @@ def _converted(kind: Any, value: Any) -> Any:
         raise ValueError(f"use one of {', '.join(choices)}")
     if kind in (Path, str):
         return _text(kind, value)
+    if kind is bool:
+        return _switch(value)
     return _number(kind, value)
 
 
@@ -198,6 +203,14 @@ def _text(kind: Any, value: Any) -> Any:
     if not str(value).strip():
         raise ValueError("name a folder")
     return Path(value).expanduser()
+
+
+def _switch(value: Any) -> bool:
+    """The value as on or off, in the words people use for it."""
+    word = str(value).strip().lower()
+    if word not in _SWITCHES:
+        raise ValueError("use true or false")
+    return _SWITCHES[word]
 
 
 def _number(kind: Any, value: Any) -> float:

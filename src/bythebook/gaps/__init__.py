@@ -1,0 +1,1 @@
+"""Gaps: what readers asked and the book could not answer, and where the answer would belong."""
