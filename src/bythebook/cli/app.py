@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from bythebook.cli import ask, chat, config, demo, ingest, model, search, status
+from bythebook.cli import ask, chat, config, demo, ingest, mcp, model, search, status
 
 app = typer.Typer(
     name="bythebook",
@@ -19,6 +19,7 @@ app.command()(ingest.ingest)
 app.command()(search.search)
 app.command()(ask.ask)
 app.command()(chat.chat)
+app.command()(mcp.mcp)
 app.command()(status.status)
 app.command()(config.config)
 app.command()(demo.demo)
