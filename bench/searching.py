@@ -1,7 +1,7 @@
 """Hybrid search against the engine's own: `python -m bench.searching CHUNKS FOLDER` prints milliseconds as JSON.
 
 Both search the same shard with the same vectors and words. The engine's own query fuses 100 candidates of each side by
-itself and hands over the ten best with what is stored of them. Ours is everything between a question's vector and the
+itself and hands over the five best with what is stored of them. Ours is everything between a question's vector and the
 passages: the same candidates, fused with the evidence of their pages, near-duplicates left out, vectors read for their
 cosines. The vectors are random; the texts are not, so that words have their usual frequencies.
 """
@@ -28,20 +28,21 @@ from bythebook.chunks import Chunk
 from bythebook.passages import EVERYWHERE, Passage
 from bythebook.passages.calibration import UNTRIED
 from bythebook.passages.catalogue import Catalogue
-from bythebook.passages.edge import BM25, DENSE, EdgeStore
-from bythebook.passages.retriever import CANDIDATES, Retriever
+from bythebook.passages.edge import BM25, DENSE, DEPTH, EdgeStore
+from bythebook.passages.retriever import Retriever
 from bythebook.passages.shelf import Edition
 from bythebook.passages.words import Words
 from bythebook.vectors import Identity
+from bythebook.vectors.arriving import arriving
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator, Sequence
+    from collections.abc import AsyncGenerator, Iterator
 
-    from bythebook.vectors import Vector
+    from bythebook.vectors import Texts, Vector
 
 DIMENSION, WORDS = 384, Words(90.5)
 CHUNKS_OF_A_PAGE, SENTENCES, POOL = 10, 7, 20_000
-FOUND = 10
+FOUND = 5
 QUERIES, WARMING = 120, 10
 _AT_ONCE = 2_000
 
@@ -57,8 +58,8 @@ class Known:
     def count(self, text: str) -> int:
         return len(text.split())
 
-    async def documents(self, texts: Sequence[str]) -> AsyncGenerator[Vector]:
-        for text in texts:
+    async def documents(self, texts: Texts) -> AsyncGenerator[Vector]:
+        async for text in arriving(texts):
             yield self._vectors[text]
 
     async def query(self, text: str) -> Vector:
@@ -136,7 +137,7 @@ async def measure(folder: Path, *, chunks: int) -> dict[str, float]:
                 if name == "ours":
                     await retriever.retrieve(edition, question, top_k=FOUND, filters=EVERYWHERE)
                 else:
-                    await asyncio.to_thread(_own_query, shard, question, vectors[question])
+                    _own_query(shard, question, vectors[question])
                 if number >= WARMING:
                     taken[name].append((time.perf_counter() - started) * 1000)
     return {f"{name} {label}": value for name, times in taken.items() for label, value in _percentiles(times).items()}
@@ -144,8 +145,8 @@ async def measure(folder: Path, *, chunks: int) -> dict[str, float]:
 
 def _own_query(shard: edge.EdgeShard, question: str, vector: Vector) -> None:
     sides = [
-        edge.Prefetch(limit=CANDIDATES, query=edge.Query.Nearest(vector.tolist(), using=DENSE)),
-        edge.Prefetch(limit=CANDIDATES, query=edge.Query.Nearest(WORDS.query(question), using=BM25)),
+        edge.Prefetch(limit=DEPTH, query=edge.Query.Nearest(vector.tolist(), using=DENSE)),
+        edge.Prefetch(limit=DEPTH, query=edge.Query.Nearest(WORDS.query(question), using=BM25)),
     ]
     shard.query(edge.QueryRequest(limit=FOUND, prefetches=sides, query=edge.Fusion.Dbsf(), with_payload=True))  # type: ignore[arg-type]
 

@@ -8,18 +8,29 @@ import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings as hypothesis_settings
 
 from bythebook.assemble import Book
 from bythebook.errors import ConfigurationError
 from bythebook.settings import Settings
 from bythebook.vectors import installed
 
+if TYPE_CHECKING:
+    from bythebook.testing import ScriptedServer
+
 LIGHTHOUSE = Path(__file__).parent / "books" / "lighthouse"
 
+# No example fails for being slow: the machine may be busy. In CI the same examples come every time, elsewhere new ones.
+hypothesis_settings.register_profile("calm", deadline=None, derandomize=bool(os.environ.get("CI")))
+hypothesis_settings.load_profile("calm")
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
+Opened = Callable[..., AbstractAsyncContextManager[Book]]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -57,6 +68,24 @@ def shelved(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
     asyncio.run(read_in())
     return folder
+
+
+@pytest.fixture
+def opened(shelved: Path, model_folder: Path, tmp_path: Path) -> Opened:
+    """The small book, with this server's model behind it or none."""
+
+    @asynccontextmanager
+    async def open_book(server: ScriptedServer | None, **settings: object) -> AsyncIterator[Book]:
+        chosen: dict[str, object] = {"data_dir": shelved, "model_folder": model_folder}
+        chosen["database_url"] = f"sqlite:///{tmp_path / 'talks.db'}"
+        # A slow machine is no reason to fail: a test of the deadline sets its own.
+        chosen |= {"first_token_seconds": 60.0, "answer_seconds": 120.0}
+        if server:
+            chosen |= {"base_url": server.base_url, "model": "scripted"}
+        async with Book.open(Settings.load(chosen | settings, folder=tmp_path)) as book:
+            yield book
+
+    return open_book
 
 
 @pytest.fixture

@@ -47,9 +47,8 @@ async def _chunks(edition: Edition) -> dict[str, tuple[Any, bytes]]:
 async def _found_by_words(edition: Edition) -> list[dict[str, float]]:
     found = []
     for word in ("lamp", "horn", "keeper", "oil", "page"):
-        vector = next(iter((await edition.store.fetch(edition.catalogue.all_chunk_ids()[:1])).values())).vector
-        candidates = await edition.store.candidates(vector, word, limit=1000, filters=EVERYWHERE)
-        found.append({c.chunk_id: round(c.bm25, 4) for c in candidates if c.bm25 is not None})
+        candidates = await edition.store.candidates(None, word, limit=1000, filters=EVERYWHERE)
+        found.append({candidate.chunk_id: round(candidate.score, 4) for candidate in candidates})
     return found
 
 

@@ -26,13 +26,14 @@ from bythebook.passages.generations import Generations
 from bythebook.passages.retriever import Retriever
 from bythebook.passages.shelf import Shelf
 from bythebook.vectors import Identity
+from bythebook.vectors.arriving import arriving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from bythebook.ingest import Report
     from bythebook.pages import PageSource
-    from bythebook.vectors import Vector
+    from bythebook.vectors import Texts, Vector
 
 DIMENSION = 32
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -73,8 +74,8 @@ class WordEmbedder:
     def count(self, text: str) -> int:
         return count_words(text)
 
-    async def documents(self, texts: Sequence[str]) -> AsyncGenerator[Vector]:
-        for text in texts:
+    async def documents(self, texts: Texts) -> AsyncGenerator[Vector]:
+        async for text in arriving(texts):
             self.embedded.append(text)
             yield vector_of(text)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,10 +22,11 @@ from bythebook.vectors import installed
 from bythebook.vectors.local import IDENTITY, local_embedder
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
+    from bythebook.access.keyring import Keyring
     from bythebook.answers import AgentResponse
     from bythebook.answers.agent import Speaker
     from bythebook.answers.events import Event
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from bythebook.conversations.asked import Asked, Feedback, Rating
     from bythebook.conversations.database import Database
     from bythebook.conversations.feedback import Ledger
+    from bythebook.gaps import GapReport
     from bythebook.ingest import Progress, Report
     from bythebook.ingest.run import Workshop
     from bythebook.pages import PageSource
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
     from bythebook.vectors import Embedder
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-MOST_UNANSWERED = 5000
+MOST_UNANSWERED = 3000
 WRITTEN_ELSEWHERE_SECONDS = 0.25
 """How long an answer that is not written down yet is waited for."""
 
@@ -76,7 +78,7 @@ class Book:
         self._conversations: Conversations | None = None
         self._opening = asyncio.Lock()
         self._aside = settings.data_dir / "asked"
-        self._notebook = Notebook(self._ledger, questions=settings.keep_gaps)
+        self._notebook = Notebook(self._ledger, questions=settings.keep_gaps == "on")
 
     @classmethod
     def open(cls, settings: Settings, *, say: Callable[[str], None] = _unheard) -> Self:
@@ -200,6 +202,16 @@ class Book:
         await ledger.keep(list(aside.take(self._aside)))
         return await ledger.unanswered(since=since, limit=limit)
 
+    async def gaps(self, *, since: datetime = LONG_AGO, limit: int = 20) -> GapReport:
+        """What readers asked since then and the book does not answer: at most `limit` topics, and where they belong."""
+        from bythebook.gaps.finding import find_gaps
+
+        unanswered = await self.unanswered(since=since)
+        async with self._shelf.edition() as edition:
+            return await find_gaps(
+                unanswered, edition=edition, embedder=self.embedder, retriever=self.retriever, limit=limit
+            )
+
     async def settle(self) -> None:
         """Wait until everything asked so far is written down."""
         await self._notebook.settle()
@@ -287,3 +299,13 @@ def status_of(settings: Settings) -> Status:
     from bythebook.status import status
 
     return status(settings.data_dir, Generations(settings.data_dir / "index"), IDENTITY)
+
+
+@asynccontextmanager
+async def open_keyring(settings: Settings) -> AsyncIterator[Keyring]:
+    """The keys to this book. Opens no model and no index."""
+    from bythebook.access.keyring import Keyring
+    from bythebook.conversations.database import open_database
+
+    async with open_database(settings.database_address) as database:
+        yield Keyring(database)

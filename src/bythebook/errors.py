@@ -3,6 +3,10 @@
     BookError
     ├── ConfigurationError      a setting or key is missing or wrong
     ├── InputError              the question or argument cannot be used
+    │   ├── TooLarge            there is more of it than is read
+    │   └── Conflict            it contradicts what was asked before
+    ├── AccessDenied            the caller's key is missing or not good
+    │   └── Forbidden           the caller's key is good, but not for this
     ├── NotFound                no such book, session or page
     ├── RetrievalError          the index could not be searched
     │   ├── QdrantConnectionError
@@ -58,6 +62,35 @@ class InputError(BookError):
     code = "invalid_input"
     status_code = 400
     user_message = "Your question couldn't be processed. Please rephrase."
+
+
+class TooLarge(InputError):
+    """There is more of it than is read."""
+
+    status_code = 413
+    user_message = "That is too much at once. Please send less."
+
+
+class Conflict(InputError):
+    """It contradicts what was asked before."""
+
+    code = "conflict"
+    status_code = 409
+    user_message = "That contradicts an earlier request. Please try again."
+
+
+class AccessDenied(BookError):
+    """The caller has no key, or one that is not good."""
+
+    code = "auth_error"
+    status_code = 401
+    user_message = "Authentication failed. Please check your API keys."
+
+
+class Forbidden(AccessDenied):
+    """The caller's key is good, but not for this."""
+
+    status_code = 403
 
 
 class NotFound(BookError):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
+from urllib.parse import parse_qsl, unquote, urlsplit
 
-from bythebook.answers.config import ALIASES, AgentConfig, Unsupported
+from bythebook.answers.config import ALIASES, AgentConfig, Followups, Unsupported
 from bythebook.answers.providers import Mode  # noqa: TC001 - read when it runs
-from bythebook.errors import ConfigurationError
+from bythebook.errors import ConfigurationError, InputError
 
 PREFIX = "BYTHEBOOK_"
 FILE = "bythebook.toml"
@@ -21,8 +22,9 @@ _ASSIGNMENT = re.compile(
     r"""\s*(?:export\s+)?(?P<name>\w+)\s*=\s*(?:(?P<mark>["'])(?P<quoted>.*)(?P=mark)|(?P<plain>.*?))\s*(?:(?<=\s)\#.*)?"""
 )
 
-_SWITCHES = {"true": True, "on": True, "yes": True, "1": True, "false": False, "off": False, "no": False, "0": False}
-
+Switch = Literal["on", "off"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["json", "text"]
 Style = Literal["auto", "docusaurus", "mkdocs", "sphinx", "mdbook", "plain"]
 
 
@@ -67,10 +69,28 @@ class Settings:
     max_history: int = _setting(20, "How many messages of a conversation the model is shown.", least=1, most=100)
     max_conversation_turns: int = _setting(50, "How many questions a conversation may have.", least=1, most=100_000)
     unsupported: Unsupported = _setting("remove", "What becomes of a model's sentence that no passage supports.")
+    followups: Followups = _setting(
+        "auto", "Who makes a follow-up stand alone: the model where there is one, or a rule."
+    )
     first_token_seconds: float = _setting(5.0, "How long the first word may take.", least=0.1, most=3600.0)
     answer_seconds: float = _setting(30.0, "How long the whole answer may take.", least=0.1, most=3600.0)
     database_url: str = _setting("", "Where conversations are kept. Empty: a file in the data folder.", secret=True)
-    keep_gaps: bool = _setting(True, "Whether questions are written down, to find what the book does not answer.")
+    keep_gaps: Switch = _setting("on", "Whether questions are written down, to find what the book lacks.")
+    rate_limit_key: str = _setting("600/minute", "How often a key may be used.")
+    rate_limit_address: str = _setting("60/minute", "How often callers without a key may come from one address.")
+    site_budget: int = _setting(1000, "How many questions a day a site may ask.", least=1, most=1_000_000_000)
+    cors_origins: tuple[str, ...] = _setting((), "The origins whose pages may call the server, besides the sites'.")
+    trusted_proxies: tuple[str, ...] = _setting((), "The proxies whose X-Forwarded-For is believed.")
+    max_readers: int = _setting(50, "How many questions a server process answers at once.", least=1, most=10_000)
+    heartbeat_seconds: float = _setting(15.0, "How long a stream of events may be silent.", least=0.05, most=3600.0)
+    session_days: float = _setting(
+        0.0, "After how many idle days a session is forgotten. 0: never.", least=0, most=36500
+    )
+
+    log_level: LogLevel = _setting("info", "How much the server logs: everything from this level on.")
+    log_format: LogFormat = _setting("json", "How the server logs: one JSON object to a line, or text for a person.")
+    log_content: Switch = _setting("off", "Whether questions and answers may stand in the log.")
+    traces: Switch = _setting("off", "Whether the server sends traces to where the OTEL_ variables point.")
 
     origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """Where each value came from, for those that are not defaults."""
@@ -100,6 +120,17 @@ class Settings:
         """The URL of the database: the one that was set, or a file in the data folder."""
         return self.database_url or f"sqlite:///{self.data_dir / 'conversations.db'}"
 
+    @property
+    def metrics_folder(self) -> Path:
+        """Where the workers of a crew add up their figures."""
+        return self.data_dir / "metrics"
+
+    def secrets(self) -> frozenset[str]:
+        """Whatever must never be printed: keys, and the passwords inside of addresses."""
+        texts = {name: value for name in KNOWN if isinstance(value := getattr(self, name), str) and value}
+        hidden = {value for name, value in texts.items() if KNOWN[name].metadata["secret"]}
+        return frozenset(hidden.union(*map(_passwords, texts.values())))
+
     def agent_config(self) -> AgentConfig:
         """What of the settings concerns the agent."""
         names = [known.name for known in fields(AgentConfig) if known.name in KNOWN]
@@ -114,7 +145,22 @@ class Settings:
 
 
 def _shown(known: Field[Any], value: Any) -> str:
+    if isinstance(value, tuple):
+        return " ".join(value)
     return "********" if known.metadata["secret"] and value else str(value)
+
+
+def _passwords(text: str) -> set[str]:
+    """The passwords in an address, as they stand there and as they are meant."""
+    if "://" not in text:
+        return set()
+    try:
+        address = urlsplit(text)
+    except ValueError:
+        return set()
+    said = [value for name, value in parse_qsl(address.query) if name.lower() in ("password", "sslpassword")]
+    raw = address.netloc.rpartition("@")[0].partition(":")[2]
+    return {*said, raw, unquote(raw)} - {""}
 
 
 KNOWN = {known.name: known for known in fields(Settings) if known.name != "origins"}
@@ -173,8 +219,10 @@ def _checked(name: str, value: Any, origin: str) -> Any:
         raise ConfigurationError(f"there is no setting {name!r} (from {origin}).{hint}")
     try:
         converted = _converted(_TYPES[name], value)
-    except ValueError as exc:
-        raise ConfigurationError(f"{name} cannot be {value!r} (from {origin}): {exc}") from exc
+        _CHECKS.get(name, _fine)(converted)
+    except (ValueError, InputError) as exc:
+        shown = "what it is" if KNOWN[name].metadata["secret"] else repr(value)
+        raise ConfigurationError(f"{name} cannot be {shown} (from {origin}): {exc}") from exc
     least, most = KNOWN[name].metadata["least"], KNOWN[name].metadata["most"]
     if least is not None and not isinstance(converted, str) and not least <= converted <= most:
         raise ConfigurationError(f"{name} must be from {least} to {most}, not {value!r} (from {origin}).")
@@ -190,8 +238,8 @@ def _converted(kind: Any, value: Any) -> Any:
         raise ValueError(f"use one of {', '.join(choices)}")
     if kind in (Path, str):
         return _text(kind, value)
-    if kind is bool:
-        return _switch(value)
+    if kind == tuple[str, ...]:
+        return _several(value)
     return _number(kind, value)
 
 
@@ -205,12 +253,12 @@ def _text(kind: Any, value: Any) -> Any:
     return Path(value).expanduser()
 
 
-def _switch(value: Any) -> bool:
-    """The value as on or off, in the words people use for it."""
-    word = str(value).strip().lower()
-    if word not in _SWITCHES:
-        raise ValueError("use true or false")
-    return _SWITCHES[word]
+def _several(value: Any) -> tuple[str, ...]:
+    """The values of a list, or of text that has spaces or commas between them, as in the environment."""
+    listed = value.replace(",", " ").split() if isinstance(value, str) else value
+    if not isinstance(listed, list | tuple) or not all(isinstance(each, str) for each in listed):
+        raise ValueError("use a list of texts")
+    return tuple(listed)
 
 
 def _number(kind: Any, value: Any) -> float:
@@ -222,3 +270,27 @@ def _number(kind: Any, value: Any) -> float:
         return int(value) if whole else float(value)
     except (TypeError, ValueError):
         raise ValueError("use a whole number" if whole else "use a number") from None
+
+
+def _fine(_value: Any) -> None:
+    """The check of a setting whose type says it all."""
+
+
+def _is_limit(text: str) -> None:
+    from bythebook.access import Limit
+
+    Limit.parse(text)
+
+
+def _are_origins(listed: tuple[str, ...]) -> None:
+    from bythebook.access.sites import checked_origin
+
+    for each in listed:
+        checked_origin(each)
+
+
+_CHECKS: dict[str, Callable[[Any], None]] = {
+    "rate_limit_key": _is_limit,
+    "rate_limit_address": _is_limit,
+    "cors_origins": _are_origins,
+}

@@ -7,6 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bythebook.observe import masked, request_id
+
 if TYPE_CHECKING:
     from bythebook.errors import BookError
 
@@ -20,6 +22,8 @@ def as_json(value: Any) -> Any:
         return {str(name): as_json(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
         return [as_json(inner) for inner in value]
+    if isinstance(value, frozenset):
+        return sorted(as_json(inner) for inner in value)
     if isinstance(value, datetime):
         return value.isoformat()
     return str(value) if isinstance(value, Path) else value
@@ -33,11 +37,11 @@ def error_response(error: BookError) -> dict[str, Any]:
     """An ErrorResponse: what failed, in words for whoever runs the book and for whoever reads it."""
     return {
         "error": error.code,
-        "message": str(error),
+        "message": masked(str(error)),
         "user_message": error.said_to_reader,
         "detail": f"while {error.stage}" if error.stage else None,
         "status_code": error.status_code,
         "retry_after": error.retry_after,
         "recoverable": error.recoverable,
-        "request_id": None,
+        "request_id": request_id.get() or None,
     }

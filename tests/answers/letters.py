@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bythebook.vectors import Identity
+from bythebook.vectors.arriving import arriving
 
 if TYPE_CHECKING:
-    from bythebook.vectors import Vector
+    from bythebook.vectors import Texts, Vector
 
 
 class Letters:
@@ -24,8 +25,8 @@ class Letters:
     def count(self, text: str) -> int:
         return len(text.split())
 
-    async def documents(self, texts: Sequence[str]) -> AsyncGenerator[Vector]:
-        for text in texts:
+    async def documents(self, texts: Texts) -> AsyncGenerator[Vector]:
+        async for text in arriving(texts):
             self.embedded += 1
             yield await self.query(text)
 

@@ -16,12 +16,11 @@ from bythebook.answers import AgentResponse, Outcome
 from bythebook.answers.extractive import cite, extract
 from bythebook.chunks.split import Sizes, split
 from bythebook.chunks.units import left_open, units
-from bythebook.passages import Passage
 from bythebook.passages.evidence import Weighed
 from bythebook.passages.retriever import result_of
 from bythebook.passages.words import Words
 from markdown_pages import MARKDOWN, page_of
-from wordbook import WordBook, count_words, vector_of
+from wordbook import WordBook, count_words
 
 if TYPE_CHECKING:
     from bythebook.assemble import Book
@@ -74,7 +73,7 @@ SIZES = st.builds(Sizes, limit=st.sampled_from([32, 60, 220]), overlap=st.sample
 def test_of_any_page_whichever_sentences_are_best(markdown: str, sizes: Sizes, shuffle: random.Random) -> None:
     page = page_of(markdown)
     chunks = {chunk.chunk_id: chunk for chunk in split(page, count=count_words, sizes=sizes)}
-    results = [result_of(Passage(c, vector_of("")), position=1, score=0.5, rerank_score=0.5) for c in chunks.values()]
+    results = [result_of(c, position=1, score=0.5, rerank_score=0.5) for c in chunks.values()]
     ranked = [Weighed(found, unit, 1.0) for found in results for unit in units(found.text, fence=found.fence)]
     shuffle.shuffle(ranked)
     quotes = extract(ranked, WORDS)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
+from statistics import fmean, stdev
 
 import numpy as np
 import pytest
@@ -144,39 +146,68 @@ async def test_changing_nothing_is_allowed(store: PassageStore) -> None:
     assert await store.count(EVERYWHERE) == 0
 
 
-@ONLY_LOOKS
-async def test_candidates_carry_the_scores_of_both_rankings_nearest_first(filled: PassageStore) -> None:
+def on_their_scale(scores: dict[str, float]) -> dict[str, float]:
+    """Three standard deviations below the mean become 0, three above become 1."""
+    mean, spread = fmean(scores.values()), stdev(scores.values())
+    return {name: (score - mean) / (6 * spread) + 0.5 for name, score in scores.items()}
+
+
+async def test_candidates_have_the_scores_of_both_rankings_on_their_own_scales(store: PassageStore) -> None:
+    more = passage("The flag, the flag: the flag of danger.", url="https://book.example/signals/more")
+    everything = [*ALL, more]
+    await store.change(put=everything, drop=[])
     question = "Which flag means danger?"
-    found = await filled.candidates(vector_of(question), question, limit=10, filters=EVERYWHERE)
+    look = partial(store.candidates, limit=10, filters=EVERYWHERE)
+    both, near, worded = (
+        await look(vector_of(question), question),
+        dict(await look(vector_of(question), "")),
+        dict(await look(None, question)),
+    )
 
-    cosines = {kept.chunk.chunk_id: float(kept.vector @ vector_of(question)) for kept in ALL}
-    assert [candidate.chunk_id for candidate in found] == sorted(cosines, key=lambda name: -cosines[name])
-    for candidate in found:
-        assert candidate.cosine == pytest.approx(cosines[candidate.chunk_id], abs=1e-5)
-    by_words = {candidate.chunk_id: candidate.bm25 for candidate in found if candidate.bm25 is not None}
-    assert list(by_words) == [FLAG.chunk.chunk_id]
-    assert all(score > 0 for score in by_words.values())
+    cosines = {kept.chunk.chunk_id: float(kept.vector @ vector_of(question)) for kept in everything}
+    assert near == pytest.approx(on_their_scale(cosines), abs=1e-4)
+    assert set(worded) == {FLAG.chunk.chunk_id, more.chunk.chunk_id}
+    assert sum(worded.values()) == pytest.approx(1)
+    assert dict(both) == pytest.approx({name: near[name] + worded.get(name, 0.0) for name in near}, abs=1e-4)
+    assert [candidate.score for candidate in both] == sorted((found.score for found in both), reverse=True)
 
 
-async def test_what_only_the_words_found_comes_after_what_is_near(store: PassageStore) -> None:
-    near = [passage(f"Number {number}", vector=vector_of("zebra"), index=number) for number in range(5)]
+@ONLY_LOOKS
+async def test_without_a_vector_and_without_words_there_is_nothing_to_look_for(filled: PassageStore) -> None:
+    assert await filled.candidates(None, "the of", limit=10, filters=EVERYWHERE) == []
+
+
+async def test_no_more_candidates_than_wanted_the_best_of_them(store: PassageStore) -> None:
+    many = [passage(f"The lamp number {number} burns. " * (number % 7), index=number) for number in range(1, 40)]
+    await store.change(put=many, drop=[])
+    look = partial(store.candidates, vector_of("lamp"), "lamp number 7", filters=EVERYWHERE)
+
+    assert await look(limit=7) == (await look(limit=100))[:7]
+
+
+async def test_each_ranking_puts_forward_at_least_a_hundred(store: PassageStore) -> None:
+    near = [passage(f"Number {number}", vector=vector_of("zebra"), index=number) for number in range(100)]
     far = passage("A zebra.", vector=-vector_of("zebra"), url="https://book.example/far")
     await store.change(put=[*near, far], drop=[])
 
-    found = await store.candidates(vector_of("zebra"), "zebra", limit=3, filters=EVERYWHERE)
+    assert far.chunk.chunk_id in await ids(store, "zebra", limit=1000)
+    assert len(await ids(store, "zebra", limit=1000)) == 101
+    assert far.chunk.chunk_id not in dict(await store.candidates(vector_of("zebra"), "", limit=100, filters=EVERYWHERE))
 
-    assert [candidate.cosine is None for candidate in found] == [False, False, False, True]
-    assert (found[-1].chunk_id, found[-1].bm25 is not None) == (far.chunk.chunk_id, True)
 
+@ONLY_LOOKS
+async def test_chunks_are_compared_with_a_vector(filled: PassageStore) -> None:
+    vector = vector_of("Which flag means danger?")
+    wanted = [LAMP.chunk.chunk_id, FLAG.chunk.chunk_id, "00000000-0000-4000-8000-000000000000"]
 
-async def test_each_ranking_puts_forward_no_more_than_the_limit(store: PassageStore) -> None:
-    many = [passage(f"The lamp number {number} burns.", index=number) for number in range(40)]
-    await store.change(put=many, drop=[])
+    compared = await filled.compare(vector, wanted)
 
-    found = await store.candidates(vector_of("lamp"), "lamp", limit=7, filters=EVERYWHERE)
-
-    assert sum(candidate.cosine is not None for candidate in found) == 7
-    assert sum(candidate.bm25 is not None for candidate in found) == 7
+    assert {name: chunk for name, (chunk, _) in compared.items()} == {
+        kept.chunk.chunk_id: kept.chunk for kept in (LAMP, FLAG)
+    }
+    for kept in (LAMP, FLAG):
+        assert compared[kept.chunk.chunk_id][1] == pytest.approx(float(kept.vector @ vector), abs=1e-5)
+    assert await filled.compare(vector, []) == {}
 
 
 @ONLY_LOOKS
@@ -211,13 +242,13 @@ async def test_filters(filled: PassageStore, filters: Filters, expected: list[Pa
 
 
 async def test_the_same_question_has_the_same_candidates(store: PassageStore) -> None:
-    # Many are exactly as near as each other, so that the order among them is the store's own.
+    # Many are exactly as good as each other, so that they are told apart by nothing but their ids.
     many = [passage(f"Page {number}", vector=vector_of("same"), index=number) for number in range(60)]
     await store.change(put=many, drop=[])
-    first = await store.candidates(vector_of("same"), "page", limit=20, filters=EVERYWHERE)
-    assert [await store.candidates(vector_of("same"), "page", limit=20, filters=EVERYWHERE) for _ in range(5)] == [
-        first
-    ] * 5
+    names = sorted(kept.chunk.chunk_id for kept in many)
+    for _ in range(5):
+        found = await store.candidates(vector_of("same"), "page", limit=20, filters=EVERYWHERE)
+        assert [candidate.chunk_id for candidate in found] == names[:20]
 
 
 @ONLY_LOOKS

@@ -99,7 +99,13 @@ def test_a_question_of_its_own_is_left_alone(question: str) -> None:
     ],
 )
 def test_a_source_that_was_shown_can_be_pointed_at(question: str, text: str, source: int) -> None:
-    assert standalone(question, ISAAC) == Standalone(text, depends=True, source=source, searches=(text,))
+    expected = Standalone(text, depends=True, source=source, whole=True, searches=(text,))
+    assert standalone(question, ISAAC) == expected
+
+
+def test_a_question_about_something_in_a_source_does_not_ask_for_all_of_it() -> None:
+    understood = standalone("Does the second source mention Peru?", ISAAC)
+    assert (understood.source, understood.whole) == (2, False)
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,14 @@ def test_the_question_is_taken_from_what_a_model_says(said: str) -> None:
         pytest.param("What is Isaac Sim?", id="another question"),
         pytest.param("Use Replicator writers, annotators and randomizers for synthetic output.", id="an answer"),
         pytest.param(f"{WHOLE} " + "Isaac Sim synthetic data " * 40, id="over-long"),
+        pytest.param("Isaac Sim is used for synthetic data.", id="a statement"),
+        pytest.param("You can use Isaac Sim to make synthetic data for robots", id="a statement without an end"),
+        pytest.param("Isaac Sim makes synthetic data. How do I use Isaac Sim?", id="an answer and a question"),
+        pytest.param("What is Isaac Sim? How do I use Isaac Sim for synthetic data?", id="two questions"),
+        pytest.param("How do I cook pasta?", id="something nobody asked"),
+        pytest.param("How?", id="a question without a term"),
+        pytest.param("42", id="a number"),
+        pytest.param('{"question": "synthetic data"} ' * 10, id="a program's words"),
     ],
 )
 def test_the_local_rule_stands_in_for_a_model_that_did_not_do_it(said: str) -> None:
@@ -84,6 +92,25 @@ def test_the_local_rule_stands_in_for_a_model_that_did_not_do_it(said: str) -> N
 
 def test_a_question_without_words_of_its_own_is_searched_for_as_rewritten_only() -> None:
     assert rewritten("Why is Isaac Sim a simulator?", "why?", HISTORY).searches == ("Why is Isaac Sim a simulator?",)
+
+
+@pytest.mark.parametrize(
+    "said", ["Isaac Sim synthetic data", "Explain how Isaac Sim makes synthetic data.", "Isaac Sim synthetic data?"]
+)
+def test_a_few_words_to_look_for_and_a_request_are_as_good_as_a_question(said: str) -> None:
+    assert rewritten(said, QUESTION, HISTORY).text == said
+
+
+def test_two_sentences_may_stand_for_two() -> None:
+    asked = "I have a robot. How do I load it into that?"
+    whole = "I have a robot. How do I load the robot into Isaac Sim?"
+    assert rewritten(whole, asked, HISTORY).text == whole
+
+
+def test_a_model_that_repeats_the_question_says_that_the_subject_has_changed() -> None:
+    shift = "And what about Gazebo?"
+    assert standalone(shift, HISTORY).depends
+    assert rewritten(shift, shift, HISTORY) == Standalone(shift, searches=(shift,))
 
 
 def test_a_source_pointed_at_needs_no_model() -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import shutil
 import uuid
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,13 +16,17 @@ from bythebook.assemble import Book
 from bythebook.conversations.feedback import Ledger
 from bythebook.errors import InputError, NotFound, Unavailable
 from bythebook.gaps.notebook import MOST_WAITING, Notebook
+from bythebook.observe import listening
 from bythebook.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from bythebook.conversations.asked import Asked
+    from bythebook.observe import Ended
+
+    Lost = list[tuple[str, dict[str, Any]]]
 
 ANSWERED, REFUSED, UNCLEAR = "What does the horn do in fog?", "How is cheese made in Sardinia?", "What is it?"
 
@@ -39,6 +42,31 @@ def settings(shelved: Path, model_folder: Path, tmp_path: Path) -> Settings:
 async def opened(settings: Settings) -> AsyncIterator[Book]:
     async with Book.open(settings) as book:
         yield book
+
+
+class Listening:
+    """Hears what is told."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, dict[str, Any]]] = []
+
+    def began(self, _name: str, _attributes: Mapping[str, Any], /) -> Ended:
+        return lambda _error: None
+
+    def counted(self, _name: str, _value: float, _labels: Mapping[str, str], /) -> None:
+        pass
+
+    def happened(self, event: str, fields: Mapping[str, Any], /) -> None:
+        if event == "notes_lost":
+            self.heard.append((event, dict(fields)))
+
+
+@pytest.fixture
+def lost() -> Iterator[Lost]:
+    """What is told of notes that were lost."""
+    listener = Listening()
+    with listening(listener):
+        yield listener.heard
 
 
 class Faulty(Ledger):
@@ -103,7 +131,7 @@ async def test_an_answer_is_rated_by_its_id_with_or_without_a_session(opened: Bo
 
 
 async def test_with_gaps_off_no_question_is_written_down_and_answers_can_still_be_rated(settings: Settings) -> None:
-    off = replace(settings, keep_gaps=False)
+    off = replace(settings, keep_gaps="off")
     async with Book.open(off) as book:
         response = await book.ask(REFUSED)
         await book.rate(response.id, "down")
@@ -114,16 +142,13 @@ async def test_with_gaps_off_no_question_is_written_down_and_answers_can_still_b
     assert b"Sardinia" not in b"".join(path.read_bytes() for path in kept)
 
 
-async def test_an_answer_is_given_though_it_cannot_be_written_down(
-    settings: Settings, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_answer_is_given_though_it_cannot_be_written_down(settings: Settings, lost: Lost) -> None:
     away = replace(settings, database_url="postgresql://127.0.0.1:1/none")
-    with caplog.at_level(logging.WARNING):
-        async with Book.open(away) as book:
-            assert (await book.ask(REFUSED)).outcome == "refused"
-            assert (await book.ask(ANSWERED)).outcome == "answered"
-    assert "could not be written down" in caplog.text
-    assert "Sardinia" not in caplog.text
+    async with Book.open(away) as book:
+        assert (await book.ask(REFUSED)).outcome == "refused"
+        assert (await book.ask(ANSWERED)).outcome == "answered"
+    assert sum(fields["count"] for _, fields in lost) == 2
+    assert "Sardinia" not in str(lost)
 
 
 async def test_closing_the_book_writes_down_what_is_waiting(settings: Settings) -> None:
@@ -146,17 +171,14 @@ async def test_notes_wait_together_while_the_database_is_slow_and_never_too_many
 
 
 @pytest.mark.parametrize("error", [Unavailable("away"), RuntimeError("a mistake of ours")])
-async def test_what_goes_wrong_is_logged_and_the_next_note_tried_again(
-    error: Exception, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_what_goes_wrong_is_told_and_the_next_note_tried_again(error: Exception, lost: Lost) -> None:
     ledger = Faulty(error)
     ledger.free.set()
     notebook = Notebook(ledger.open, questions=True)
-    with caplog.at_level(logging.WARNING):
-        for _ in range(2):
-            notebook.note(refused(), "Why?", (), user_id="")
-            await notebook.settle()
-    assert (ledger.batches, caplog.text.count("1 questions could not be written down")) == ([1, 1], 2)
+    for _ in range(2):
+        notebook.note(refused(), "Why?", (), user_id="")
+        await notebook.settle()
+    assert (ledger.batches, lost) == ([1, 1], [("notes_lost", {"count": 1, "error": str(error)})] * 2)
 
 
 async def test_closing_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,11 +207,10 @@ async def test_a_command_that_ends_leaves_its_gaps_for_the_next_who_looks(settin
     assert (gap.question, gap.id, list(folder.iterdir())) == (REFUSED, response.id, [])
 
 
-async def test_without_a_place_for_notes_the_answer_is_given(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_without_a_place_for_notes_the_answer_is_given(tmp_path: Path, lost: Lost) -> None:
     (tmp_path / "asked").write_text("a file where a folder should be")
     notebook = Notebook(Faulty().open, questions=True)
     notebook.note(refused(), "Why?", (), user_id="")
-    with caplog.at_level(logging.WARNING):
-        notebook.put_aside(tmp_path / "asked")
+    notebook.put_aside(tmp_path / "asked")
     await notebook.close()
-    assert "1 questions could not be written down" in caplog.text
+    assert [fields["count"] for _, fields in lost] == [1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bythebook.vectors import Identity
+from bythebook.vectors.arriving import arriving
 from bythebook.vectors.journal import Journal, recorded
 from index_contents import contents
 from wordbook import DIMENSION, WordBook, WordEmbedder, vector_of
 
 if TYPE_CHECKING:
-    from bythebook.vectors import Vector
+    from bythebook.vectors import Texts, Vector
 
 IDENTITY = Identity("words", DIMENSION)
 RECORD = 32 + 4 * DIMENSION + 4
@@ -98,10 +99,12 @@ class FailingEmbedder(WordEmbedder):
 
     works_for: int = 0
 
-    async def documents(self, texts: Sequence[str]) -> AsyncGenerator[Vector]:
-        for number, text in enumerate(texts):
+    async def documents(self, texts: Texts) -> AsyncGenerator[Vector]:
+        number = 0
+        async for text in arriving(texts):
             if number == self.works_for:
                 raise RuntimeError("broken")
+            number += 1
             yield vector_of(text)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bythebook.passages.calibration import HIGHEST, LOWEST, TRIED, UNTRIED, USUAL, Calibration, draw_line
 from bythebook.passages.strangers import STRANGERS
@@ -65,3 +68,24 @@ async def test_a_book_without_a_single_sentence_has_the_usual_line(tmp_path: Pat
 
 def test_there_are_enough_foreign_questions() -> None:
     assert len(set(STRANGERS)) >= TRIED
+
+
+VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=30)
+
+
+@given(VALUES, VALUES, st.randoms(use_true_random=False))
+def test_the_line_does_not_depend_on_how_far_beyond_its_range_a_value_lies(
+    covered: list[float], foreign: list[float], chance: random.Random
+) -> None:
+    """So that a question need not be read closely once that is sure."""
+
+    def blurred(values: list[float]) -> list[float]:
+        return [
+            chance.uniform(HIGHEST, 1) if v >= HIGHEST else chance.uniform(0, LOWEST - 0.001) if v < LOWEST else v
+            for v in values
+        ]
+
+    line = draw_line(covered, foreign)
+    for values in (covered, foreign):
+        assert [value >= line for value in blurred(values)] == [value >= line for value in values]
+    assert draw_line(blurred(covered), blurred(foreign)) == line

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -71,6 +72,24 @@ async def test_passages_that_say_the_same_do_not_crowd_the_list(edition: Edition
     assert len([text for text in said(found) if "colza" in text]) == 1
     assert len([text for text in said(found) if "dusk" in text]) == 1
     assert len(found.results) == 6
+
+
+async def test_what_is_said_forty_times_leaves_room_for_the_rest(tmp_path: Path) -> None:
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    for number in range(40):
+        (pages / f"copy{number}.md").write_text(f"# Version {number}\n\nThe lamp burns colza oil.")
+    for word in ("wick", "lens", "stair"):
+        (pages / f"{word}.md").write_text(f"# Parts\n\nThe {word} of the tower.")
+    book = WordBook(tmp_path / "index")
+    await book.ingest(pages)
+    with book.shelf() as shelf:
+        async with shelf.edition() as opened:
+            found = await find(opened, "Which colza oil does the lamp burn?", top_k=4)
+
+    assert sorted(said(found)) == [
+        "The lamp burns colza oil.", "The lens of the tower.", "The stair of the tower.", "The wick of the tower.",
+    ]  # fmt: skip
 
 
 async def test_no_more_than_wanted_and_no_more_than_there_is(edition: Edition) -> None:

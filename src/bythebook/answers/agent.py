@@ -6,11 +6,16 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from bythebook.answers import speaking
-from bythebook.answers.budget import Budget
+from bythebook.answers.budget import Budget, count
 from bythebook.answers.chat import TurnModel
+from bythebook.answers.reply import Reply
 from bythebook.answers.spoken import Began, Question, Spoken
+from bythebook.conversations.followups.rewriting import BUDGET as REWRITE_BUDGET
+from bythebook.conversations.followups.rewriting import rewrite_messages, rewritten
+from bythebook.conversations.followups.rule import standalone
 from bythebook.errors import BookError, InputError
 from bythebook.upstream import CallState
+from bythebook.upstream.calls import unheard
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
@@ -18,12 +23,15 @@ if TYPE_CHECKING:
     from bythebook.answers.chat import Endpoint
     from bythebook.answers.config import AgentConfig
     from bythebook.answers.speaking import Search
-    from bythebook.conversations.followups import Exchange
+    from bythebook.conversations.followups import Exchange, Standalone
     from bythebook.passages import RetrievalResult
     from bythebook.upstream import CallReport, Deadline
 
 _ATTEMPTS = 3
 """How often a provider is called for one answer at most, whatever goes wrong and wherever."""
+
+REWRITE_TOKENS = 200
+"""How long a question that was made to stand alone may be."""
 
 
 class Speaker:
@@ -67,6 +75,29 @@ class Speaker:
             spoken.tokens_used = model.prompt_tokens + model.completion_tokens
             yield spoken
             return
+
+    async def restate(
+        self, question: str, history: Sequence[Exchange], *, deadline: Deadline
+    ) -> tuple[Standalone, int]:
+        """The question made to stand alone, and the tokens it took.
+
+        One short call, tried once. A rule of ours stands in for whatever goes wrong with it: the answer is what the
+        reader waits for.
+        """
+        budget = min(REWRITE_BUDGET, self._config.context_window - REWRITE_TOKENS)
+        messages = rewrite_messages(question, history, count=count, budget=budget)
+        if sum(count(message.content) for message in messages) > budget:
+            return standalone(question, history), 0
+        model = TurnModel(self._endpoint, deadline=deadline, report=unheard, attempts=1)
+        said = ""
+        asked = model.say([m.to_api_format() for m in messages], temperature=0.0, max_tokens=REWRITE_TOKENS)
+        try:
+            async with aclosing(asked) as heard:
+                async for word in heard:
+                    said = word.text if isinstance(word, Reply) else said
+        except BookError:
+            said = ""
+        return rewritten(said, question, history), model.prompt_tokens + model.completion_tokens
 
     async def _once(
         self,

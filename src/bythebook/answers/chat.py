@@ -29,6 +29,7 @@ from openai.types.responses.response_usage import InputTokensDetails, OutputToke
 
 from bythebook.answers.reply import Reply
 from bythebook.errors import InputError, ProviderError
+from bythebook.observe import figure
 from bythebook.upstream import Upstream
 from bythebook.upstream.openai import judge_openai
 
@@ -155,6 +156,8 @@ class TurnModel(Model):
             async for chunk in chunks:
                 if text := said.take(chunk):
                     yield text
+        figure("tokens", said.prompt_tokens, kind="prompt")
+        figure("tokens", said.completion_tokens, kind="completion")
         self.prompt_tokens += said.prompt_tokens
         self.completion_tokens += said.completion_tokens
         yield said

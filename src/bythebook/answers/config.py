@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bythebook.answers.providers import Provider
 
 Unsupported = Literal["remove", "mark"]
+Followups = Literal["auto", "model", "rule"]
 
 # The names the environment knows these settings by, beside our own.
 ALIASES = {
@@ -58,6 +59,7 @@ class AgentConfig:
     qdrant_api_key: str = field(default="", repr=False)
     collection_name: str = "web_documents"
     unsupported: Unsupported = "remove"
+    followups: Followups = "auto"
     first_token_seconds: float = 5.0
     answer_seconds: float = 30.0
     verbose: bool = False
@@ -84,6 +86,8 @@ class AgentConfig:
             yield f"retrieval_threshold must be 'auto' or from 0 to 1, not {self.retrieval_threshold}."
         if self.max_conversation_turns < 1:
             yield f"max_conversation_turns must be positive, not {self.max_conversation_turns}."
+        if self.followups == "model" and self.provider is None:
+            yield "followups is 'model', but no model is set. Name one with base_url or a key, or use 'auto'."
         if not self.system_prompt.strip():
             yield "system_prompt is empty."
 

@@ -72,4 +72,5 @@ def _at(keys: Mapping[str, str], base_url: str, *, api_key: str, model: str) -> 
                 raise ConfigurationError(f"{name} needs a key: set {variable}.")
             return Provider(name, base_url, key, model or usual)
     key = api_key or keys.get("OPENAI_API_KEY", "").strip() or _NO_KEY_NEEDED
-    return Provider(urlsplit(base_url).netloc, base_url, key, model or "default")
+    # Without the name and password an address may begin with.
+    return Provider(urlsplit(base_url).netloc.rpartition("@")[2], base_url, key, model or "default")

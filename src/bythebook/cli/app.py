@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from bythebook.cli import ask, chat, config, demo, ingest, mcp, model, search, status
+from bythebook.cli import ask, chat, config, demo, ingest, keys, mcp, model, search, status
 
 app = typer.Typer(
     name="bythebook",
@@ -23,6 +23,7 @@ app.command()(mcp.mcp)
 app.command()(status.status)
 app.command()(config.config)
 app.command()(demo.demo)
+app.add_typer(keys.app, name="keys", help="Who may ask over the network.")
 app.add_typer(model.app, name="model", help="The embedding model that runs on this machine.")
 
 

@@ -11,6 +11,8 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from bythebook.observe import masked
+from bythebook.observe.masking import hide
 from bythebook.settings import Settings
 from bythebook.wire import as_json, error_response
 
@@ -72,7 +74,9 @@ def _styled(text: str, code: str, stream: TextIO) -> str:
 
 
 def settings(**arguments: Any) -> Settings:
-    return Settings.load(arguments)
+    loaded = Settings.load(arguments)
+    hide(loaded.secrets())
+    return loaded
 
 
 def print_json(value: Any) -> None:
@@ -83,7 +87,7 @@ def complain(error: BookError, *, as_object: bool) -> None:
     """Say what failed: to the person, and to the program that asked for JSON."""
     if as_object:
         print_json(error_response(error))
-    say(f"{_styled('error:', '1;31', sys.stderr)} {error}")
+    say(f"{_styled('error:', '1;31', sys.stderr)} {masked(str(error))}")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The tables conversations are kept in, the same in SQLite and PostgreSQL.
+"""The tables of the database, the same in SQLite and PostgreSQL: conversations, and who may hold them.
 
 What JSON has is kept as text: both databases then keep every character, and nobody searches inside it.
 """
@@ -46,7 +46,7 @@ class Moment(TypeDecorator[datetime]):
 
 
 class Clock(FunctionElement[float]):
-    """Seconds since 1970, by the one clock that all users of a database share."""
+    """Seconds since 1970, by the one clock that all users of a database share. It stands still within a statement."""
 
     type = Float()
     inherit_cache = True
@@ -59,7 +59,7 @@ def _sqlite_clock(*_: object, **__: object) -> str:
 
 @compiles(Clock, "postgresql")
 def _postgresql_clock(*_: object, **__: object) -> str:
-    return "CAST(extract(epoch FROM clock_timestamp()) AS FLOAT)"
+    return "CAST(extract(epoch FROM statement_timestamp()) AS FLOAT)"
 
 
 METADATA = MetaData(
@@ -140,6 +140,29 @@ messages = Table(
     Column("name", Text),
     Column("metadata", Text, nullable=False),
     UniqueConstraint("conversation_id", "position"),
+)
+
+keys = Table(
+    "keys",
+    METADATA,
+    Column("id", Text, primary_key=True),  # a part of the secret that is no secret
+    Column("digest", Text, nullable=False),  # SHA-256 of the whole secret, which is kept nowhere
+    Column("name", Text, nullable=False),
+    Column("scopes", Text, nullable=False),
+    Column("origins", Text, nullable=False),  # where the token of a site may be used; empty for a key
+    Column("budget", Integer),  # questions a day, for the token of a site
+    Column("created_at", Moment, nullable=False),
+    Column("expires_at", Moment),
+    Column("revoked_at", Moment),
+)
+
+rates = Table(
+    "rates",
+    METADATA,
+    Column("subject", Text, primary_key=True),  # whose requests are counted
+    Column("until", Float, nullable=False),  # when counting starts afresh, by the database's own clock
+    Column("taken", Integer, nullable=False),
+    Index("ix_rates_until", "until"),
 )
 
 asked = Table(

@@ -1,13 +1,16 @@
-"""Measure the book on collections of questions; one JSON object for each collection.
+"""Measure the book on collections of questions.
 
 python -m bythebook.evals retrieval FOLDER ...              how well the right documents are found
+python -m bythebook.evals answers FOLDER ...                how often the answers contain the right words
 python -m bythebook.evals refusal FOLDER                    half of the documents are left out; their questions
                                                             must be refused
 python -m bythebook.evals refusal FOLDER --strangers OTHER  another collection's questions must be refused
 python -m bythebook.evals refusal FOLDER --fit              also the weights that would tell them apart best
+python -m bythebook.evals conversations FOLDER ...          the same for the last questions of conversations
 python -m bythebook.evals followups FOLDER ...              how well a question of a conversation is made stand-alone
 python -m bythebook.evals proof FILE ...                    how well supported claims are told from others
 python -m bythebook.evals proof FILE ... --fit              the weights that would tell them apart best
+python -m bythebook.evals quick FOLDER                      a few minutes of all this, on the collections in a folder
 """
 
 from __future__ import annotations
@@ -15,126 +18,112 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import random
 import sys
-from contextlib import asynccontextmanager
-from itertools import islice
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bythebook.assemble import Book
-from bythebook.evals import followups, proof, refusal, retrieval
-from bythebook.evals.corpus import Corpus, Question
-from bythebook.settings import Settings
+from bythebook.cli.doing import FAILED, INTERRUPTED, WRONG, complain, echo, say, showing_progress
+from bythebook.errors import BookError, ConfigurationError, InputError
+from bythebook.evals.measures import MEASURES, Wanted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import Iterator
 
-    from bythebook.ingest import Report
-
-
-@asynccontextmanager
-async def _book(corpus: Corpus, name: str) -> AsyncIterator[tuple[Book, Report]]:
-    """The collection as a book of its own, kept so that the next run need not embed it again."""
-    folder = Settings.load().data_dir / "evals" / name
-    async with Book.open(Settings.load({"data_dir": folder}), say=_say) as book:
-        yield book, await book.ingest(corpus, progress=_show)
-
-
-async def _retrieval(options: argparse.Namespace) -> dict[str, object]:
-    corpus = Corpus(options.folder)
-    questions = [question for question in corpus.questions() if question.relevant][: options.limit]
-    async with _book(corpus, options.folder.name) as (book, report), book.edition() as edition:
-        figures = await retrieval.measure(edition, book.embedder, questions, progress=_show)
-    return {"collection": options.folder.name, "documents": report.pages, "chunks": report.chunks, **figures}
-
-
-async def _refusal(options: argparse.Namespace) -> dict[str, object]:
-    corpus = Corpus(options.folder)
-    asked = [question for question in corpus.questions() if question.relevant]
-    if options.strangers:
-        name, covered = options.folder.name, asked
-        foreign = [q for q in Corpus(options.strangers).questions() if q.relevant]
-    else:
-        name, (covered, foreign) = f"{options.folder.name}-half", _halved(corpus, asked)
-    chosen = random.Random(options.seed)  # noqa: S311 - the same questions every time
-    most = min(options.limit, len(covered), len(foreign))
-    async with _book(corpus, name) as (book, _), book.edition() as edition:
-        seen = [
-            await refusal.look(
-                edition, book.embedder, book.retriever, _texts(chosen.sample(kind, most)), progress=_show
-            )
-            for kind in (covered, foreign)
-        ]
-        trial = refusal.Trial(*seen)
-        figures = refusal.score(trial, cutoff=edition.calibration.cutoff)
-    fitted = {"fit": refusal.fit([trial])} if options.fit else {}
-    return {"collection": options.folder.name, "questions": most, **figures, **fitted}
-
-
-async def _followups(options: argparse.Namespace) -> dict[str, object]:
-    name = options.folder.name
-    if not any(options.folder.glob("corpus.jsonl*")):
-        return {"collection": name, **followups.compare(islice(followups.turns(options.folder), options.limit))}
-    corpus = Corpus(options.folder)
-    questions = [question for question in corpus.questions() if question.relevant][: options.limit]
-    async with _book(corpus, name) as (book, report), book.edition() as edition:
-        figures = await followups.measure(edition, book.embedder, questions, progress=_show)
-    return {"collection": name, "documents": report.pages, "chunks": report.chunks, **figures}
-
-
-async def _proof(options: argparse.Namespace) -> dict[str, object]:
-    async with Book.open(Settings.load(), say=_say) as book:
-        if options.fit:
-            collections = [proof.Pairs(file, limit=options.limit) for file in options.folders]
-            return {"fit": await proof.fit(collections, book.embedder, progress=_show)}
-        figures = await proof.measure(proof.Pairs(options.folder, limit=options.limit), book.embedder, progress=_show)
-    return {"collection": options.folder.parent.name, **figures}
-
-
-def _halved(corpus: Corpus, asked: list[Question]) -> tuple[list[Question], list[Question]]:
-    """Leave out every second title; what is asked about those must be refused."""
-    titles = corpus.titles()
-    kept_titles = set(sorted(set(titles.values()))[::2])
-    keep = {key for key, title in titles.items() if title in kept_titles}
-    corpus.only(keep)
-    covered = [question for question in asked if set(question.relevant) & keep]
-    return covered, [question for question in asked if not set(question.relevant) & keep]
-
-
-def _texts(questions: list[Question]) -> list[str]:
-    return [str(question.given.get("rewrite", question.text)).replace("|user|: ", "") for question in questions]
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-
-
-def _show(stage: str, done: int, total: int) -> None:
-    if sys.stderr.isatty() and (done % 20 == 0 or done == total):
-        sys.stderr.write(f"\r{stage} {done}/{total} " + ("\n" if done == total else ""))
-
-
-_MEASURES = {"retrieval": _retrieval, "refusal": _refusal, "followups": _followups, "proof": _proof}
+QUICK = (
+    ("answers", "squad2", 100),
+    ("refusal", "squad2", 100),
+    ("conversations", "mtrag_un", 100),
+    ("followups", "canard_dev", 1000),
+    ("followups", "trec_cast", 1000),
+    ("proof", "wice/pairs.jsonl.gz", 300),
+)
+"""What `quick` measures: each by its name, on a collection of the folder, with so many questions."""
 
 
 def main() -> None:
+    options = _options()
+    try:
+        for what, wanted in _runs(options):
+            _report(what, wanted, as_json=options.json)
+    except KeyboardInterrupt:
+        say("Interrupted. What was embedded is kept.")
+        sys.exit(INTERRUPTED)
+    except BookError as error:
+        complain(error, as_object=options.json)
+        sys.exit(WRONG if isinstance(error, InputError | ConfigurationError) else FAILED)
+
+
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bythebook.evals", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=list(_MEASURES))
+    parser.add_argument("what", choices=[*MEASURES, "quick"])
     parser.add_argument("folders", nargs="+", type=Path, help="folders with questions, or files with pairs")
     parser.add_argument("--limit", type=int, default=sys.maxsize, help="ask only so many questions of each kind")
     parser.add_argument("--seed", type=int, default=1, help="which questions, when there are more")
     parser.add_argument("--strangers", type=Path, help="a collection whose questions must be refused")
     parser.add_argument("--fit", action="store_true", help="also fit the rule to these questions")
+    parser.add_argument("--json", action="store_true", help="one JSON object for each collection")
     options = parser.parse_args()
-    # Weights are fitted to all collections together, figures are taken of each.
-    together = options.what == "proof" and options.fit
-    for folder in options.folders[:1] if together else options.folders:
-        figures = asyncio.run(_MEASURES[options.what](argparse.Namespace(**vars(options), folder=folder)))
-        sys.stdout.write(json.dumps(figures) + "\n")
-        sys.stdout.flush()
+    if options.limit < 1:
+        parser.error("--limit must be at least 1")
+    return options
+
+
+def _runs(options: argparse.Namespace) -> Iterator[tuple[str, Wanted]]:
+    """What to measure, one after the other."""
+    folders = tuple(options.folders)
+    for folder in folders:
+        if not folder.exists():
+            raise InputError(f"there is no {str(folder)!r}. docs/quality.md says where the collections come from.")
+    wanted = Wanted(
+        folders, lambda *_: None, limit=options.limit, seed=options.seed, strangers=options.strangers, fit=options.fit
+    )
+    if options.what == "quick":
+        yield from _quick(wanted)
+    elif options.what == "proof" and options.fit:
+        yield options.what, wanted  # weights are fitted to all collections together
+    else:
+        yield from ((options.what, replace(wanted, folders=(folder,))) for folder in folders)
+
+
+def _quick(wanted: Wanted) -> Iterator[tuple[str, Wanted]]:
+    for what, collection, most in QUICK:
+        path = wanted.folder / collection
+        if path.exists():
+            yield what, replace(wanted, folders=(path,), limit=min(most, wanted.limit))
+        else:
+            say(f"{what}: there is no {str(path)!r}, so this is not measured.")
+
+
+def _report(what: str, wanted: Wanted, *, as_json: bool) -> None:
+    with showing_progress() as progress:
+        figures = asyncio.run(_measured(what, replace(wanted, progress=progress)))
+    if as_json:
+        echo(json.dumps(figures))
+    else:
+        echo(_text(figures))
+
+
+async def _measured(what: str, wanted: Wanted) -> dict[str, object]:
+    folder = wanted.folder
+    collection = folder.name if folder.is_dir() else folder.parent.name
+    return {"measure": what, "collection": collection, **await MEASURES[what](wanted)}
+
+
+def _text(figures: dict[str, object]) -> str:
+    title = f"{figures.pop('measure')} {figures.pop('collection')}"
+    return "\n".join([title, *_lines(figures), ""])
+
+
+def _lines(figures: dict[str, object], above: str = "") -> Iterator[str]:
+    """Each figure on a line of its own, one inside of others with their name in front."""
+    for name, value in figures.items():
+        if isinstance(value, dict):
+            yield from _lines(value, f"{above}{name}.")
+        else:
+            yield f"  {above + name:<28} {value}"
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from bythebook.pages.generators import Style
 from bythebook.pages.readers import read
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterator, Mapping
     from pathlib import Path
 
 
@@ -32,15 +32,20 @@ class Question:
 
 
 class Corpus:
-    """A folder with corpus.jsonl, queries.jsonl (or either as .gz) and qrels.tsv, and a source of pages."""
+    """The documents of a collection, each with its text and perhaps a title, as a source of pages."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._documents = {str(row["_id"]): row for row in rows(folder, "corpus") if _has_text(row)}
+    def __init__(self, name: str, documents: Mapping[str, dict[str, Any]]) -> None:
+        self._name = name
+        self._documents = {key: row for key, row in documents.items() if row["text"].strip()}
+
+    @classmethod
+    def of(cls, folder: Path) -> Corpus:
+        """The documents of corpus.jsonl, or of corpus.jsonl.gz, in a folder."""
+        return cls(folder.name, {str(row["_id"]): row for row in rows(folder, "corpus")})
 
     @property
     def name(self) -> str:
-        return f"corpus:{self._folder.name}"
+        return f"corpus:{self._name}"
 
     async def listing(self) -> AsyncIterator[Listed | Skipped]:
         for key, row in self._documents.items():
@@ -60,15 +65,21 @@ class Corpus:
         """Leave out every other document."""
         self._documents = {key: row for key, row in self._documents.items() if key in keep}
 
-    def questions(self) -> list[Question]:
-        relevant: dict[str, dict[str, int]] = defaultdict(dict)
-        for line in (self._folder / "qrels.tsv").read_text(encoding="utf-8").splitlines()[1:]:
-            query, document, grade = line.split("\t")
-            relevant[query][document] = int(grade)
-        return [
-            Question(str(r["_id"]), r["text"], relevant.get(str(r["_id"]), {}), r)
-            for r in rows(self._folder, "queries")
-        ]
+
+def questions_in(folder: Path) -> list[Question]:
+    """The questions of a folder that its documents answer: queries.jsonl (or .gz), and qrels.tsv that says which."""
+    relevant: dict[str, dict[str, int]] = defaultdict(dict)
+    judged = folder / "qrels.tsv"
+    if not judged.exists():
+        raise InputError(f"{folder} has no qrels.tsv.")
+    for line in judged.read_text(encoding="utf-8").splitlines()[1:]:
+        query, document, grade = line.split("\t")
+        relevant[query][document] = int(grade)
+    return [
+        Question(key, row["text"], relevant[key], row)
+        for row in rows(folder, "queries")
+        if (key := str(row["_id"])) in relevant
+    ]
 
 
 def rows(folder: Path, name: str) -> Iterator[dict[str, Any]]:
@@ -87,7 +98,3 @@ def url_of(document: str) -> str:
 
 def document_of(url: str) -> str:
     return unquote(url.removeprefix("corpus:///"))
-
-
-def _has_text(row: dict[str, Any]) -> bool:
-    return bool(row["text"].strip())

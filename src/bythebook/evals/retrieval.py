@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from functools import partial
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 from bythebook.evals.corpus import document_of
 from bythebook.passages import EVERYWHERE
+from bythebook.passages.edge import DEPTH
 from bythebook.passages.ranking import rank
 from bythebook.passages.retriever import CANDIDATES
 
@@ -32,25 +33,22 @@ async def measure(
     runs: dict[str, Ranked] = {"ours": {}, "bm25": {}, "dense": {}}
     for done, question in enumerate(asked, start=1):
         vector = await embedder.query(question.text)
-        found = await edition.store.candidates(vector, question.text, limit=CANDIDATES, filters=EVERYWHERE)
-        sides = {
-            "ours": found,
-            "bm25": [replace(candidate, cosine=None) for candidate in found if candidate.bm25 is not None],
-            "dense": [replace(candidate, bm25=None) for candidate in found if candidate.cosine is not None],
+        look = partial(edition.store.candidates, filters=EVERYWHERE)
+        found = {
+            "ours": rank(await look(vector, question.text, limit=CANDIDATES)),
+            "bm25": await look(None, question.text, limit=DEPTH),
+            "dense": await look(vector, "", limit=DEPTH),
         }
-        for name, candidates in sides.items():
-            runs[name][question.id] = await _documents(edition, candidates, name)
+        for name, candidates in found.items():
+            runs[name][question.id] = await _documents(edition, candidates)
         progress("asking", done, len(asked))
     figures = {name: score(asked, run) for name, run in runs.items()}
     return {"questions": len(asked), **figures["ours"], "bm25": figures["bm25"], "dense": figures["dense"]}
 
 
-async def _documents(edition: Edition, candidates: Sequence[Candidate], name: str) -> list[str]:
+async def _documents(edition: Edition, ranked: Sequence[Candidate]) -> list[str]:
     """The documents of the ranked chunks, each once, best first."""
-    if name == "ours":
-        ids = [chunk_id for chunk_id, _ in rank(candidates)]
-    else:
-        ids = [c.chunk_id for c in sorted(candidates, key=lambda c: -(c.bm25 or c.cosine or 0.0))]
+    ids = [candidate.chunk_id for candidate in ranked]
     passages = await edition.store.fetch(ids)
     return list(dict.fromkeys(document_of(passages[chunk_id].chunk.url) for chunk_id in ids))
 

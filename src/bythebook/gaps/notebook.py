@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from bythebook.answers import Outcome
 from bythebook.conversations.asked import Asked, Section
 from bythebook.conversations.message import now
 from bythebook.gaps import aside
+from bythebook.observe import log
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -26,9 +26,6 @@ CLOSING_SECONDS = 5.0
 KEPT = timedelta(days=30)
 """How long an answer can be rated."""
 _NEAREST = 3
-_LOST = "%d questions could not be written down: %s"
-
-_log = logging.getLogger(__name__)
 
 
 class Notebook:
@@ -76,7 +73,7 @@ class Notebook:
             try:
                 aside.put(folder, gaps)
             except OSError as error:
-                _log.warning(_LOST, len(gaps), error)
+                log("notes_lost", count=len(gaps), error=str(error))
 
     async def close(self) -> None:
         """Write down what is waiting, if it can be done soon."""
@@ -95,7 +92,7 @@ class Notebook:
                     await ledger.forget(now() - KEPT)
                     self._tidied = True
             except Exception as error:  # Whatever it is, the readers have their answers.
-                _log.warning(_LOST, len(batch), error)
+                log("notes_lost", count=len(batch), error=str(error))
 
 
 def sections(found: Sequence[RetrievalResult]) -> tuple[Section, ...]:

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from contextlib import aclosing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from bythebook.chunks.split import split
 from bythebook.passages import Passage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping, Sequence
 
     from bythebook.chunks import Chunk
-    from bythebook.chunks.split import Sizes
     from bythebook.ingest import Progress
-    from bythebook.ingest.plan import Plan
     from bythebook.passages import PassageStore
-    from bythebook.passages.catalogue import Catalogue, ChunkRecord
+    from bythebook.passages.catalogue import ChunkRecord
+    from bythebook.passages.shelf import Edition
     from bythebook.vectors import Embedder, Vector
     from bythebook.vectors.journal import Journal
 
 _AT_ONCE = 256
+_WRITTEN_AT_ONCE = 32
+"""Few, because the engine keeps the interpreter to itself while it writes, and embedding waits for its turn."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Changes:
     """Chunks to write, and records of those that go: dropped for good, or replaced by one with the same id."""
 
-    put: tuple[Chunk, ...]
-    gone: tuple[ChunkRecord, ...]
+    put: list[Chunk] = field(default_factory=list)
+    gone: list[ChunkRecord] = field(default_factory=list)
 
     @property
     def dropped(self) -> list[str]:
@@ -39,20 +41,14 @@ class Changes:
         kept = {chunk.chunk_id for chunk in self.put}
         return [record.chunk_id for record in self.gone if record.chunk_id not in kept]
 
-    def __bool__(self) -> bool:
-        return bool(self.put or self.gone)
-
-
-def find_changes(plan: Plan, *, book: Catalogue | None, embedder: Embedder, sizes: Sizes) -> Changes:
-    """Cut the new and changed pages, and compare their chunks with the ones the book has of them."""
-    chunks = [chunk for found in plan.found for chunk in split(found.page, count=embedder.count, sizes=sizes)]
-    touched = [*(found.page.url for found in plan.found), *plan.removed]
-    before = {record.chunk_id: record for record in (book.chunks(touched) if book else [])}
-    same = {c.chunk_id for c in chunks if c.chunk_id in before and before[c.chunk_id].fingerprint == fingerprint(c)}
-    return Changes(
-        put=tuple(chunk for chunk in chunks if chunk.chunk_id not in same),
-        gone=tuple(record for chunk_id, record in before.items() if chunk_id not in same),
-    )
+    def add(self, chunks: Sequence[Chunk], *, before: Iterable[ChunkRecord]) -> list[Chunk]:
+        """Compare the chunks of a page with the ones the book has of it. Returns those that must be written."""
+        known = {record.chunk_id: record for record in before}
+        same = {c.chunk_id for c in chunks if c.chunk_id in known and known[c.chunk_id].fingerprint == fingerprint(c)}
+        arriving = [chunk for chunk in chunks if chunk.chunk_id not in same]
+        self.put.extend(arriving)
+        self.gone.extend(record for chunk_id, record in known.items() if chunk_id not in same)
+        return arriving
 
 
 def fingerprint(chunk: Chunk) -> str:
@@ -61,41 +57,70 @@ def fingerprint(chunk: Chunk) -> str:
     return hashlib.sha256(json.dumps(stored, sort_keys=True).encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
 class Vectors:
     """Where the vectors of chunks come from: known ones first, the embedder only for the rest."""
 
-    embedder: Embedder
-    written: Mapping[str, Vector]
-    """Those a run that was killed has left in the journal, by the hash of their text, and those of this run."""
-    leaving: tuple[Passage, ...]
-    """The passages that are dropped or replaced: a chunk that only moved keeps its vector."""
+    def __init__(self, embedder: Embedder, written: Mapping[str, Vector], book: Edition | None) -> None:
+        self._embedder = embedder
+        self._written = written
+        """Those a run that was killed has left in the journal, by the hash of their text, and those of this run."""
+        self._book = book
+        self._wanted: set[str] = set()
+        self._news = asyncio.Event()
 
-    def known(self) -> dict[str, Vector]:
-        """Every vector there is, by the hash of its text."""
-        return {p.chunk.content_hash: p.vector for p in self.leaving} | dict(self.written)
+    @cached_property
+    def _kept(self) -> dict[str, str]:
+        """The chunks of the book by the hash of their text: what only moved, or is said twice, keeps its vector."""
+        return self._book.catalogue.chunk_ids_by_content() if self._book else {}
 
-    def missing(self, chunks: Iterable[Chunk]) -> dict[str, str]:
-        """The texts nobody has a vector for yet, by their hash."""
-        known = self.known()
-        return {c.content_hash: c.embedded for c in chunks if c.content_hash not in known}
+    async def missing(self, chunks: AsyncIterable[Chunk]) -> AsyncGenerator[Chunk]:
+        """Those nobody has a vector for yet, one for each text."""
+        async for chunk in chunks:
+            wanted = chunk.content_hash
+            if not (wanted in self._wanted or wanted in self._written or wanted in self._kept):
+                self._wanted.add(wanted)
+                yield chunk
 
-    async def embed(self, chunks: Iterable[Chunk], *, journal: Journal, progress: Progress) -> int:
+    async def embed(self, chunks: AsyncIterable[Chunk], *, journal: Journal, progress: Progress) -> int:
         """Compute what is missing, writing each vector down at once. Returns how many that were."""
-        missing = self.missing(chunks)
-        hashes = iter(missing)
+        hashes: list[str] = []
+
+        async def texts() -> AsyncGenerator[str]:
+            async with aclosing(self.missing(chunks)) as missing:
+                async for chunk in missing:
+                    hashes.append(chunk.content_hash)
+                    yield chunk.embedded
+
         done = 0
-        async with aclosing(self.embedder.documents(list(missing.values()))) as vectors:
+        async with aclosing(self._embedder.documents(texts())) as vectors:
             async for vector in vectors:
-                journal.add(next(hashes), vector)
+                journal.add(hashes[done], vector)
+                self._news.set()
                 done += 1
-                progress("embedding", done, len(missing))
+                progress("embedding", done, len(self._wanted))
         return done
 
-    def passages(self, chunks: Iterable[Chunk]) -> list[Passage]:
-        """The chunks with their vectors, once all are known."""
-        known = self.known()
-        return [Passage(chunk, known[chunk.content_hash]) for chunk in chunks]
+    async def passages(self, chunks: Sequence[Chunk]) -> AsyncGenerator[list[Passage]]:
+        """The chunks with their vectors, some at a time, as soon as they are there. Another task embeds them."""
+        for first in range(0, len(chunks), _WRITTEN_AT_ONCE):
+            batch = chunks[first : first + _WRITTEN_AT_ONCE]
+            while not all(self._is_known(chunk) for chunk in reversed(batch)):
+                self._news.clear()
+                await self._news.wait()
+            known = await self._of(batch)
+            yield [Passage(chunk, known[chunk.content_hash]) for chunk in batch]
+
+    def _is_known(self, chunk: Chunk) -> bool:
+        return chunk.content_hash in self._written or chunk.content_hash in self._kept
+
+    async def _of(self, chunks: Sequence[Chunk]) -> dict[str, Vector]:
+        """The vectors of these chunks by the hash of their text: as just computed, or as the book has them."""
+        hashes = {chunk.content_hash for chunk in chunks}
+        vectors = {hashed: self._written[hashed] for hashed in hashes if hashed in self._written}
+        if self._book and (rest := hashes - vectors.keys()):
+            kept = await self._book.store.fetch([self._kept[hashed] for hashed in rest])
+            vectors |= {passage.chunk.content_hash: passage.vector for passage in kept.values()}
+        return vectors
 
 
 async def leaving(store: PassageStore, changes: Changes) -> list[Passage]:

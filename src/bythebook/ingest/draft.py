@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections import Counter
 from contextlib import closing
@@ -19,11 +20,12 @@ from bythebook.passages.shelf import CATALOGUE, SHARD, Edition
 from bythebook.passages.words import Words, stepped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import AsyncIterable, Sequence
     from pathlib import Path
 
-    from bythebook.ingest.changes import Changes, Vectors
-    from bythebook.ingest.plan import Plan
+    from bythebook.chunks import Chunk
+    from bythebook.ingest.changes import Changes
+    from bythebook.ingest.plan import Found, Plan
     from bythebook.passages import Passage
     from bythebook.passages.generations import Generations
     from bythebook.vectors import Embedder
@@ -39,20 +41,25 @@ class Draft:
     embedder: Embedder
     book: Edition | None
 
-    async def publish(self, plan: Plan, changes: Changes, vectors: Vectors) -> str:
-        """Write the changes and make the result current. Returns the name of the new generation."""
-        folder = self.generations.draft_of_current() if self.book else self.generations.empty_draft()
-        passages = vectors.passages(changes.put)
-        with closing(Catalogue.edit(folder / CATALOGUE)) as catalogue:
-            words = self._write_catalogue(catalogue, plan, changes, passages=passages, leaving=vectors.leaving)
+    async def publish(
+        self, plan: Plan, changes: Changes, *, passages: AsyncIterable[Sequence[Passage]], leaving: Sequence[Passage]
+    ) -> str:
+        """Write the changes, the passages as they come, and make the result current. Returns the generation's name."""
+        folder = await asyncio.to_thread(self._folder)
+        words = await asyncio.to_thread(self._write_catalogue, folder / CATALOGUE, plan, changes, leaving)
         store = await self._store(folder / SHARD, words, changes)
         with closing(store):
-            await store.change(put=passages, drop=changes.dropped)
+            await store.change(put=[], drop=changes.dropped)
+            async for batch in passages:
+                await store.change(put=batch, drop=[])
             await self._calibrate(folder, store, words)
         # The engine clears journals away when it first opens what was written. Once published, nothing may go away:
         # other processes read it, and the next draft is copied from it.
         EdgeStore.open(folder / SHARD, words).close()
         return self.generations.publish()
+
+    def _folder(self) -> Path:
+        return self.generations.draft_of_current() if self.book else self.generations.empty_draft()
 
     async def _calibrate(self, folder: Path, store: EdgeStore, words: Words) -> None:
         """Draw the book's line between covered and not, unless it is still much the book it was drawn for."""
@@ -64,33 +71,22 @@ class Draft:
             calibration = await calibrate(edition, self.embedder, Retriever(self.embedder))
             catalogue.state("calibration", asdict(calibration))
 
-    def _write_catalogue(
-        self,
-        catalogue: Catalogue,
-        plan: Plan,
-        changes: Changes,
-        *,
-        passages: Iterable[Passage],
-        leaving: Iterable[Passage],
-    ) -> Words:
+    def _write_catalogue(self, path: Path, plan: Plan, changes: Changes, leaving: Sequence[Passage]) -> Words:
         """Record the pages, the chunks and their terms. Returns the words as they are weighed from now on."""
-        for url in plan.removed:
-            catalogue.drop_page(url)
-        for found in plan.found:
-            page = found.page
-            catalogue.put_page(PageRecord(page.url, found.source, found.path, page.title, found.fingerprint, page.text))
-        for record in changes.gone:
-            catalogue.drop_chunk(record.chunk_id)
-        counter = Words(1.0)
-        for passage in passages:
-            catalogue.put_chunk(_record(passage, counter))
-        catalogue.count_terms(_difference(passages, leaving, counter))
-        totals = catalogue.totals()
-        words = Words(stepped(totals.length / max(totals.chunks, 1)))
-        catalogue.state("average_length", words.average_length)
-        catalogue.state("identity", asdict(self.embedder.identity))
-        catalogue.state("published_at", datetime.now(UTC).isoformat(timespec="seconds"))
-        return words
+        with closing(Catalogue.edit(path)) as catalogue:
+            for url in plan.removed:
+                catalogue.drop_page(url)
+            for found in plan.found:
+                catalogue.put_page(_page_record(found))
+            for record in changes.gone:
+                catalogue.drop_chunk(record.chunk_id)
+            _count(catalogue, changes.put, leaving)
+            totals = catalogue.totals()
+            words = Words(stepped(totals.length / max(totals.chunks, 1)))
+            catalogue.state("average_length", words.average_length)
+            catalogue.state("identity", asdict(self.embedder.identity))
+            catalogue.state("published_at", datetime.now(UTC).isoformat(timespec="seconds"))
+            return words
 
     async def _store(self, folder: Path, words: Words, changes: Changes) -> EdgeStore:
         """The shard to write to: the copied one, or a new one when every word must be weighed anew."""
@@ -108,23 +104,30 @@ class Draft:
         return store
 
 
-def _record(passage: Passage, words: Words) -> ChunkRecord:
-    chunk = passage.chunk
+def _page_record(found: Found) -> PageRecord:
+    page = found.page
+    return PageRecord(page.url, found.source, found.path, page.title, found.fingerprint, page.text)
+
+
+def _count(catalogue: Catalogue, arriving: Sequence[Chunk], leaving: Sequence[Passage]) -> None:
+    """Record the chunks that come, and in how many more chunks each term stands than before."""
+    words = Words(1.0)
+    counts: Counter[int] = Counter()
+    for chunk in arriving:
+        frequencies = words.frequencies(chunk.embedded)
+        counts.update(frequencies.keys())
+        catalogue.put_chunk(_chunk_record(chunk, length=sum(frequencies.values())))
+    for passage in leaving:
+        counts.subtract(words.terms(passage.chunk.embedded))
+    catalogue.count_terms(counts)
+
+
+def _chunk_record(chunk: Chunk, *, length: int) -> ChunkRecord:
     return ChunkRecord(
         chunk_id=chunk.chunk_id,
         url=chunk.url,
         content_hash=chunk.content_hash,
         fingerprint=fingerprint(chunk),
-        length=words.length(chunk.embedded),
+        length=length,
         headings=" > ".join(chunk.heading_hierarchy),
     )
-
-
-def _difference(arriving: Iterable[Passage], leaving: Iterable[Passage], words: Words) -> Counter[int]:
-    """In how many more chunks each term stands than before."""
-    counts: Counter[int] = Counter()
-    for passage in arriving:
-        counts.update(words.terms(passage.chunk.embedded))
-    for passage in leaving:
-        counts.subtract(words.terms(passage.chunk.embedded))
-    return counts

@@ -11,7 +11,7 @@ from bythebook.errors import InputError
 from bythebook.pages import Listed, Skipped, Unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncGenerator, Sequence
     from pathlib import Path
 
     from bythebook.ingest import Progress
@@ -89,30 +89,40 @@ class Stamps:
         self._known = pages
 
 
-async def make_plan(
-    sources: Sequence[PageSource], *, book: Catalogue | None, recipe: str, stamps: Stamps, progress: Progress
-) -> Plan:
-    """Compare each source with what the book has of it."""
-    plan = Plan()
+async def look_through(
+    sources: Sequence[PageSource],
+    plan: Plan,
+    *,
+    book: Catalogue | None,
+    recipe: str,
+    stamps: Stamps,
+    progress: Progress,
+) -> AsyncGenerator[Found]:
+    """Compare each source with what the book has of it. Each page that differs comes out as soon as it is read.
+
+    At the end the plan says everything.
+    """
     seen: dict[str, str] = {}
-    for source in sources:
-        before = book.fingerprints(source.name) if book else {}
-        coverage = plan.coverage[source.name] = Coverage()
-        listed = await _listed(source, coverage, seen)
+    plan.coverage = {source.name: Coverage() for source in sources}
+    listings = [(source, await _listed(source, plan.coverage[source.name], seen)) for source in sources]
+    for source, listed in listings:
         for done, entry in enumerate(listed, start=1):
             progress("reading", done, len(listed))
             try:
-                await _look_at(entry, source, book=book, plan=plan, recipe=recipe, stamps=stamps)
+                found = await _look_at(entry, source, book=book, plan=plan, recipe=recipe, stamps=stamps)
             except Unreadable as exc:
-                coverage.skipped.append(Skipped(entry.path, str(exc)))
-        gone = set(before) - {entry.url for entry in listed}
-        plan.removed.extend(sorted(gone))
+                plan.coverage[source.name].skipped.append(Skipped(entry.path, str(exc)))
+                continue
+            if found:
+                plan.found.append(found)
+                yield found
+        before = book.fingerprints(source.name) if book else {}
+        plan.removed.extend(sorted(set(before) - {entry.url for entry in listed}))
     if book is None and not plan.found:
         raise InputError(f"no page could be read. Nothing was changed.{_reasons(plan.skipped)}")
     # A page that went from one of these sources to another has not gone.
     arriving = {found.page.url for found in plan.found}
     plan.removed = [url for url in plan.removed if url not in arriving]
-    return plan
 
 
 async def _listed(source: PageSource, coverage: Coverage, seen: dict[str, str]) -> list[Listed]:
@@ -143,19 +153,20 @@ def _reasons(skipped: Sequence[Skipped]) -> str:
 
 async def _look_at(
     listed: Listed, source: PageSource, *, book: Catalogue | None, plan: Plan, recipe: str, stamps: Stamps
-) -> None:
+) -> Found | None:
+    """The page if it differs from the one in the book."""
     before = book.page(listed.url) if book else None
     known = stamps.fingerprint(listed)
     if before and known == before.fingerprint and before.source == source.name:
         plan.unchanged += 1
-        return
+        return None
     page = await source.read(listed)
     now = fingerprint(page, recipe)
     plan.stamps[listed.url] = (listed.stamp, now)
     if before and before.fingerprint == now and before.source == source.name:
         plan.unchanged += 1
-    else:
-        plan.found.append(Found(page, listed.path, source.name, now, is_new=before is None))
+        return None
+    return Found(page, listed.path, source.name, now, is_new=before is None)
 
 
 def fingerprint(page: Page, recipe: str) -> str:

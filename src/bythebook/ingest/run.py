@@ -1,32 +1,39 @@
-"""One ingest from start to end: plan, cut, embed, publish."""
+"""One ingest from start to end: read, cut, embed, write, publish; the first four at the same time."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
-from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
+from contextlib import ExitStack, aclosing, closing
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, TypeVar
 
+from bythebook.chunks.split import split
 from bythebook.ingest import Report
-from bythebook.ingest.changes import Changes, Vectors, find_changes, leaving
+from bythebook.ingest.changes import Changes, Vectors, leaving
 from bythebook.ingest.coverage import remember_coverage
 from bythebook.ingest.draft import Draft
-from bythebook.ingest.plan import Plan, Stamps, make_plan
+from bythebook.ingest.plan import Plan, Stamps, look_through
+from bythebook.observe import log, span
 from bythebook.passages.catalogue import Catalogue, Totals
 from bythebook.passages.shelf import CATALOGUE, open_edition
+from bythebook.together import together
 from bythebook.vectors.journal import Journal, recorded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import AsyncGenerator, Sequence
     from pathlib import Path
 
+    from bythebook.chunks import Chunk
     from bythebook.chunks.split import Sizes
     from bythebook.ingest import Progress
-    from bythebook.pages import PageSource
+    from bythebook.pages import Page, PageSource
     from bythebook.passages.generations import Generations
     from bythebook.passages.shelf import Edition
-    from bythebook.vectors import Embedder, Vector
+    from bythebook.vectors import Embedder
+
+T = TypeVar("T")
 
 READERS = 1
 """Raised when the same file gives other pages than before, so that unchanged files are read again."""
@@ -47,15 +54,42 @@ class Workshop:
         """How pages become chunks. With another recipe every page is a changed page."""
         return json.dumps([READERS, asdict(self.sizes)])
 
+    def cut(self, page: Page) -> list[Chunk]:
+        return list(split(page, count=self.embedder.count, sizes=self.sizes))
+
 
 @dataclass(frozen=True, slots=True)
 class _Survey:
-    """What differs, before anything is done about it."""
+    """What differs. It grows while the sources are looked through."""
 
+    workshop: Workshop
+    sources: Sequence[PageSource]
     book: Edition | None
-    plan: Plan
-    changes: Changes
     stamps: Stamps
+    plan: Plan = field(default_factory=Plan)
+    changes: Changes = field(default_factory=Changes)
+
+    async def chunks(self, *, alone: bool) -> AsyncGenerator[Chunk]:
+        """Read and cut what differs. Each chunk that must be written comes out as soon as its page is cut."""
+        work, catalogue = self.workshop, self.book.catalogue if self.book else None
+        pages = look_through(
+            self.sources, self.plan, book=catalogue, recipe=work.recipe, stamps=self.stamps, progress=work.progress
+        )
+        async with aclosing(pages) as differing:
+            async for found in differing:
+                cut = await asyncio.to_thread(work.cut, found.page)
+                before = catalogue.chunks([found.page.url]) if catalogue else []
+                for chunk in self.changes.add(cut, before=before):
+                    yield chunk
+        if catalogue:
+            if alone:
+                self.plan.removed.extend(_of_other_sources(catalogue, self.sources, self.plan))
+            self.changes.gone.extend(catalogue.chunks(self.plan.removed))
+
+    @property
+    def calls_for_work(self) -> bool:
+        changes, plan = self.changes, self.plan
+        return bool(changes.put or changes.gone or plan.found or plan.removed or self.book is None)
 
 
 async def ingest(workshop: Workshop, sources: Sequence[PageSource], *, alone: bool, rebuild: bool) -> Report:
@@ -65,18 +99,33 @@ async def ingest(workshop: Workshop, sources: Sequence[PageSource], *, alone: bo
     is used again.
     """
     started = time.perf_counter()
-    with workshop.generations.writing():
+    with span("ingest"), workshop.generations.writing():
         workshop.generations.sweep()
         with ExitStack() as stack:
-            survey = await _survey(workshop, sources, stack, alone=alone, rebuild=rebuild)
-            generation, embedded = "", 0
-            if survey.changes or survey.plan.found or survey.plan.removed or survey.book is None:
-                generation, embedded = await _carry_out(workshop, survey)
+            survey = _survey(workshop, sources, stack, rebuild=rebuild)
+            generation, embedded = await _carry_out(survey, alone=alone)
         survey.stamps.keep(survey.plan.stamps)
         remember_coverage(workshop.folder, survey.plan.coverage)
         workshop.generations.sweep()
         totals = _totals(workshop.generations)
-        return _report(survey.plan, totals, generation=generation, embedded=embedded, started=started)
+        report = _report(survey.plan, totals, generation=generation, embedded=embedded, started=started)
+        _tell(report)
+        return report
+
+
+def _tell(report: Report) -> None:
+    log(
+        "ingested",
+        generation=report.generation,
+        pages=report.pages,
+        chunks=report.chunks,
+        added=report.added,
+        changed=report.changed,
+        removed=report.removed,
+        skipped=len(report.skipped),
+        embedded=report.embedded,
+        seconds=report.seconds,
+    )
 
 
 def _totals(generations: Generations) -> Totals:
@@ -89,31 +138,24 @@ async def rehearse(workshop: Workshop, sources: Sequence[PageSource], *, alone: 
     """What `ingest` would do, writing nothing."""
     started = time.perf_counter()
     with ExitStack() as stack:
-        survey = await _survey(workshop, sources, stack, alone=alone, rebuild=rebuild)
+        survey = _survey(workshop, sources, stack, rebuild=rebuild)
         written = recorded(workshop.folder, workshop.embedder.identity)
-        missing = len((await _vectors(workshop, survey, written)).missing(survey.changes.put))
+        vectors = Vectors(workshop.embedder, written, survey.book)
+        missing = [chunk async for chunk in vectors.missing(survey.chunks(alone=alone))]
         before = survey.book.catalogue.totals() if survey.book else Totals(0, 0, 0)
         after = replace(
             before,
             pages=before.pages + sum(found.is_new for found in survey.plan.found) - len(survey.plan.removed),
             chunks=before.chunks + len(survey.changes.put) - len(survey.changes.gone),
         )
-        return _report(survey.plan, after, generation="", embedded=missing, started=started)
+        return _report(survey.plan, after, generation="", embedded=len(missing), started=started)
 
 
-async def _survey(
-    workshop: Workshop, sources: Sequence[PageSource], stack: ExitStack, *, alone: bool, rebuild: bool
-) -> _Survey:
+def _survey(workshop: Workshop, sources: Sequence[PageSource], stack: ExitStack, *, rebuild: bool) -> _Survey:
     book = None
     if not rebuild and workshop.generations.current():
         book = open_edition(workshop.generations, workshop.embedder.identity, stack)
-    catalogue = book.catalogue if book else None
-    stamps = Stamps(workshop.folder, workshop.recipe)
-    plan = await make_plan(sources, book=catalogue, recipe=workshop.recipe, stamps=stamps, progress=workshop.progress)
-    if alone and catalogue:
-        plan.removed.extend(_of_other_sources(catalogue, sources, plan))
-    changes = find_changes(plan, book=catalogue, embedder=workshop.embedder, sizes=workshop.sizes)
-    return _Survey(book, plan, changes, stamps)
+    return _Survey(workshop, sources, book, Stamps(workshop.folder, workshop.recipe))
 
 
 def _of_other_sources(catalogue: Catalogue, sources: Sequence[PageSource], plan: Plan) -> list[str]:
@@ -124,21 +166,54 @@ def _of_other_sources(catalogue: Catalogue, sources: Sequence[PageSource], plan:
     return [url for name in others for url in catalogue.fingerprints(name) if url not in arriving]
 
 
-async def _vectors(workshop: Workshop, survey: _Survey, written: Mapping[str, Vector]) -> Vectors:
+async def _carry_out(survey: _Survey, *, alone: bool) -> tuple[str, int]:
+    """Read, embed and write, all at once, and publish. Returns the generation and how many chunks were embedded.
+
+    Reading runs ahead: how the words of a chunk are weighed depends on all the others, so that nothing can be written
+    before everything is read.
+    """
+    work = survey.workshop
+    cut: asyncio.Queue[Chunk | None] = asyncio.Queue()
+    everything_read = asyncio.Event()
+    name, embedded = "", 0
+    with closing(Journal(work.folder, work.embedder.identity)) as journal:
+        vectors = Vectors(work.embedder, journal.vectors, survey.book)
+
+        async def read() -> None:
+            with span("reading"):
+                async for chunk in survey.chunks(alone=alone):
+                    cut.put_nowait(chunk)
+            cut.put_nowait(None)
+            everything_read.set()
+
+        async def embed() -> None:
+            nonlocal embedded
+            with span("embedding chunks"):
+                embedded = await vectors.embed(_until_none(cut), journal=journal, progress=work.progress)
+
+        async def write() -> None:
+            nonlocal name
+            await everything_read.wait()
+            if survey.calls_for_work:
+                with span("writing"):
+                    name = await _publish(survey, vectors)
+
+        await together(read(), embed(), write())
+        if name:
+            journal.clear()
+    return name, embedded
+
+
+async def _publish(survey: _Survey, vectors: Vectors) -> str:
     old = await leaving(survey.book.store, survey.changes) if survey.book else []
-    return Vectors(workshop.embedder, written, tuple(old))
+    draft = Draft(survey.workshop.generations, survey.workshop.embedder, survey.book)
+    async with aclosing(vectors.passages(survey.changes.put)) as passages:
+        return await draft.publish(survey.plan, survey.changes, passages=passages, leaving=old)
 
 
-async def _carry_out(workshop: Workshop, survey: _Survey) -> tuple[str, int]:
-    """Embed what is new and publish. Returns the generation and how many chunks were embedded."""
-    with closing(Journal(workshop.folder, workshop.embedder.identity)) as journal:
-        vectors = await _vectors(workshop, survey, journal.vectors)
-        embedded = await vectors.embed(survey.changes.put, journal=journal, progress=workshop.progress)
-        workshop.progress("writing", 0, 1)
-        draft = Draft(workshop.generations, workshop.embedder, survey.book)
-        name = await draft.publish(survey.plan, survey.changes, vectors)
-        journal.clear()
-        return name, embedded
+async def _until_none(queue: asyncio.Queue[T | None]) -> AsyncGenerator[T]:
+    while (item := await queue.get()) is not None:
+        yield item
 
 
 def _report(plan: Plan, totals: Totals, *, generation: str, embedded: int, started: float) -> Report:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from bythebook.errors import InputError
@@ -191,23 +191,30 @@ class Passage:
     vector: Vector
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A chunk that one or both rankings put forward, with the scores they gave it."""
+class Candidate(NamedTuple):
+    """A chunk that may bear on a question, and how much."""
 
     chunk_id: str
-    cosine: float | None
-    bm25: float | None
+    score: float
 
 
 class PassageStore(Protocol):
     """Where the chunks of one generation of the book are kept, by vector and by words.
 
-    It does not decide what is relevant: it hands over what both rankings put forward, with their scores.
+    It does not decide what is relevant: it hands over what the two rankings put forward.
     """
 
-    async def candidates(self, vector: Vector, text: str, *, limit: int, filters: Filters) -> list[Candidate]:
-        """The `limit` best chunks of each ranking, those nearest to `vector` first."""
+    async def candidates(self, vector: Vector | None, text: str, *, limit: int, filters: Filters) -> list[Candidate]:
+        """The `limit` best chunks, best first, of the 100 or more that each ranking puts forward.
+
+        The scores of a ranking are put on the scale of their own spread: three standard deviations below the mean
+        become 0, three above become 1. A chunk has the sum of both. Without a vector, or without words in `text`,
+        the other ranking stands alone.
+        """
+        ...
+
+    async def compare(self, vector: Vector, chunk_ids: Sequence[str]) -> Mapping[str, tuple[Chunk, float]]:
+        """The chunks with these ids, each with its cosine to `vector`. One that does not exist is not there."""
         ...
 
     async def fetch(self, chunk_ids: Sequence[str]) -> Mapping[str, Passage]:

@@ -6,13 +6,14 @@ the sun. Where the line between them lies differs a little from book to book, so
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bythebook.chunks.units import UnitKind, units
 from bythebook.passages import EVERYWHERE
-from bythebook.passages.evidence import weigh
+from bythebook.passages.evidence import confidence, glance, weigh
 from bythebook.passages.strangers import STRANGERS
+from bythebook.together import together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,8 +57,9 @@ async def calibrate(edition: Edition, embedder: Embedder, retriever: Retriever) 
     own = await _own_questions(edition)
     if not own:
         return UNTRIED
-    covered = [await _confidence(edition, embedder, retriever, question) for question in own]
-    foreign = [await _confidence(edition, embedder, retriever, question) for question in STRANGERS[:TRIED]]
+    asked = [*own, *STRANGERS[:TRIED]]
+    sure = await together(*(_confidence(edition, embedder, retriever, question) for question in asked))
+    covered, foreign = sure[: len(own)], sure[len(own) :]
     cutoff = draw_line(covered, foreign)
     return Calibration(
         cutoff=cutoff,
@@ -97,5 +99,10 @@ def _question(text: str) -> str:
 
 
 async def _confidence(edition: Edition, embedder: Embedder, retriever: Retriever, question: str) -> float:
+    """How sure the book is, as closely as it matters: no line is drawn below `LOWEST` or above `HIGHEST`."""
     found = await retriever.retrieve(edition, question, top_k=5, filters=EVERYWHERE)
+    least = glance(edition, found)
+    most = confidence(replace(least.features, unit_cosine=1.0))
+    if least.confidence >= HIGHEST or most < LOWEST:
+        return least.confidence
     return (await weigh(edition, embedder, found)).confidence

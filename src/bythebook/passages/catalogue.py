@@ -130,6 +130,10 @@ class Catalogue:
     def all_chunk_ids(self) -> list[str]:
         return [row[0] for row in self._db.execute("SELECT chunk_id FROM chunks ORDER BY chunk_id")]
 
+    def chunk_ids_by_content(self) -> dict[str, str]:
+        """A chunk for each text there is, by the hash of the text."""
+        return dict(self._db.execute("SELECT content_hash, MIN(chunk_id) FROM chunks GROUP BY content_hash").fetchall())
+
     def put_page(self, page: PageRecord) -> None:
         values = (page.url, page.source, page.path, page.title, page.fingerprint, page.text)
         self._db.execute("INSERT OR REPLACE INTO pages VALUES (?, ?, ?, ?, ?, ?)", values)

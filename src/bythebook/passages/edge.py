@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 DENSE = "dense"
 BM25 = "bm25"
+DEPTH = 100
+"""How many chunks each ranking puts forward at least."""
 _BATCH = 256
 
 # The fields a filter looks at. A URL is matched by its beginning.
@@ -33,7 +35,11 @@ _INDEXED = {
 
 class EdgeStore:
     """The passages of one generation. Without its log a shard may be read by many processes at once; `change` is
-    for the one that is writing a generation nobody reads yet, and lasts only once `close` has returned."""
+    for the one that is writing a generation nobody reads yet, and lasts only once `close` has returned.
+
+    The engine keeps the interpreter to itself while it searches and reads, so that another thread would only add the
+    way there and back.
+    """
 
     def __init__(self, shard: edge.EdgeShard, words: Words) -> None:
         self._shard = shard
@@ -68,27 +74,51 @@ class EdgeStore:
                 self._shard.flush()
             self._shard.close()
 
-    async def candidates(self, vector: Vector, text: str, *, limit: int, filters: Filters) -> list[Candidate]:
-        return await asyncio.to_thread(self._candidates, vector, text, limit, filters)
+    async def candidates(self, vector: Vector | None, text: str, *, limit: int, filters: Filters) -> list[Candidate]:
+        depth = max(limit, DEPTH)
+        sides = self._sides(vector, text, depth=depth, filters=filters)
+        if not sides:
+            return []
+        # One more than is wanted. Where it equals the last, it is chance which of the two comes first: then all are
+        # looked at.
+        found = self._fused(sides, limit=limit + 1)
+        if len(found) > limit and found[limit].score == found[limit - 1].score:
+            found = self._fused(sides, limit=2 * depth)
+        candidates = [Candidate(str(point.id), point.score) for point in found]
+        return sorted(candidates, key=lambda candidate: (-candidate.score, candidate.chunk_id))[:limit]
 
-    def _candidates(self, vector: Vector, text: str, limit: int, filters: Filters) -> list[Candidate]:
-        queries = [edge.Query.Nearest(vector.tolist(), using=DENSE)]
+    def _sides(self, vector: Vector | None, text: str, *, depth: int, filters: Filters) -> list[edge.Prefetch]:
+        """The two rankings, without one that has nothing to go by."""
+        queries: list[edge.Query] = []
+        if vector is not None:
+            queries.append(edge.Query.Nearest(vector.tolist(), using=DENSE))
         words = self._words.query(text)
         if words.indices:
             queries.append(edge.Query.Nearest(words, using=BM25))
         where = _where(filters)
-        requests = [edge.QueryRequest(limit=limit, query=query, filter=where) for query in queries]
+        return [edge.Prefetch(limit=depth, query=query, filter=where) for query in queries]
+
+    def _fused(self, sides: list[edge.Prefetch], *, limit: int) -> list[edge.ScoredPoint]:
+        request = edge.QueryRequest(limit=limit, prefetches=sides, query=edge.Fusion.Dbsf())  # type: ignore[arg-type]
         with _speaking_to_the_engine("search the index"):
-            dense, *sparse = self._shard.query_batch(edge.QueryBatchRequest(requests))
-        by_words = {str(point.id): point.score for point in (sparse[0] if sparse else [])}
-        by_meaning = [(str(point.id), point.score) for point in dense]
-        near = [Candidate(chunk_id, score, by_words.pop(chunk_id, None)) for chunk_id, score in by_meaning]
-        return near + [Candidate(chunk_id, None, score) for chunk_id, score in by_words.items()]
+            return self._shard.query(request)
+
+    async def compare(self, vector: Vector, chunk_ids: Sequence[str]) -> Mapping[str, tuple[Chunk, float]]:
+        if not chunk_ids:
+            return {}
+        # Not by reading their vectors: the engine compares them in less time than it takes to hand them over.
+        request = edge.SearchRequest(
+            limit=len(chunk_ids),
+            query=edge.Query.Nearest(vector.tolist(), using=DENSE),
+            filter=edge.Filter(must=[edge.HasIdCondition(set(chunk_ids))]),
+            with_payload=True,
+        )
+        with _speaking_to_the_engine("read the index"):
+            found = self._shard.search(request)
+        chunks = ((_chunk(point.payload or {}), point.score) for point in found)
+        return {chunk.chunk_id: (chunk, cosine) for chunk, cosine in chunks}
 
     async def fetch(self, chunk_ids: Sequence[str]) -> Mapping[str, Passage]:
-        return await asyncio.to_thread(self._fetch, chunk_ids)
-
-    def _fetch(self, chunk_ids: Sequence[str]) -> dict[str, Passage]:
         with _speaking_to_the_engine("read the index"):
             records = self._shard.retrieve(list(chunk_ids), with_payload=True, with_vector=[DENSE])
         return {str(record.id): _passage(record.payload or {}, record.vector) for record in records}
@@ -112,7 +142,7 @@ class EdgeStore:
 
     async def count(self, filters: Filters) -> int:
         with _speaking_to_the_engine("count the index"):
-            return await asyncio.to_thread(self._shard.count, edge.CountRequest(filter=_where(filters)))
+            return self._shard.count(edge.CountRequest(filter=_where(filters)))
 
 
 @contextmanager
@@ -160,7 +190,10 @@ def _passage(payload: dict[str, Any], vector: Any) -> Passage:
     # Not above: it takes most of the time of a start, and everything else loads meanwhile.
     import numpy as np
 
+    return Passage(_chunk(payload), np.asarray(vector[DENSE], dtype=np.float32))
+
+
+def _chunk(payload: dict[str, Any]) -> Chunk:
     text = payload.pop("content")
     headings = tuple(payload.pop("heading_hierarchy"))
-    chunk = Chunk(text=text, end=payload["start"] + len(text), heading_hierarchy=headings, **payload)
-    return Passage(chunk, np.asarray(vector[DENSE], dtype=np.float32))
+    return Chunk(text=text, end=payload["start"] + len(text), heading_hierarchy=headings, **payload)

@@ -4,34 +4,47 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from contextlib import nullcontext
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
 
+from bythebook.observe import span
 from bythebook.passages import Filters, RetrievalContext, RetrievalResult
 from bythebook.passages.ranking import added, rank
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
 
-    from bythebook.passages import Passage
+    from bythebook.chunks import Chunk
+    from bythebook.passages import Candidate
     from bythebook.passages.shelf import Edition
+    from bythebook.passages.words import Words
     from bythebook.vectors import Embedder, Vector
 
     Bounds = Callable[[str], AbstractAsyncContextManager[None]]
     """Ends a stage that takes too long, by its name."""
 
-CANDIDATES = 100
-"""How many chunks each ranking puts forward."""
+CANDIDATES = 30
+"""How many chunks the passages are chosen from."""
+_MANY = 100
+"""How many instead, where too few of them are distinct or several searches are added up."""
 SAME = 0.9
 """Passages that share this much of their terms say the same: only the better one is shown."""
+_ALIKE_AT_SIGHT = 0.35
+"""What passages that say the same share at least of their words as they are written, marks and endings and all."""
 _REMEMBERED = 256
 
 
-def unbounded(_stage: str) -> AbstractAsyncContextManager[None]:
+T = TypeVar("T")
+
+
+@asynccontextmanager
+async def unbounded(stage: str) -> AsyncIterator[None]:
     """For callers who have all the time."""
-    return nullcontext()
+    with span(stage):
+        yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,58 +101,69 @@ class Retriever:
             vectors = [await self._embedder.query(text) for text in texts]
         embedded = time.perf_counter()
         async with within("searching"):
-            found = [
-                await edition.store.candidates(vector, text, limit=CANDIDATES, filters=filters)
-                for vector, text in zip(vectors, texts, strict=True)
-            ]
-            ranked = rank(found[0]) if len(found) == 1 else added([rank(candidates) for candidates in found])
+            wanted = list(zip(vectors, texts, strict=True))
+            ranked = await _ranked(edition, wanted, limit=CANDIDATES if len(wanted) == 1 else _MANY, filters=filters)
             results = await _chosen(edition, ranked, vectors[0], top_k)
+            if len(results) < top_k and len(ranked) == CANDIDATES:
+                ranked = await _ranked(edition, wanted, limit=_MANY, filters=filters)
+                results = await _chosen(edition, ranked, vectors[0], top_k)
         context = RetrievalContext(query=texts[0], results=results, filter_applied=str(filters))
         searched = time.perf_counter()
         return Retrieved(context, vectors[0], (embedded - started) * 1000, (searched - embedded) * 1000)
 
 
+async def _ranked(
+    edition: Edition, wanted: Sequence[tuple[Vector, str]], *, limit: int, filters: Filters
+) -> list[Candidate]:
+    """The candidates for all that is searched for, best first."""
+    rankings = [rank(await edition.store.candidates(*pair, limit=limit, filters=filters)) for pair in wanted]
+    return rankings[0] if len(rankings) == 1 else added(rankings)
+
+
 async def _chosen(
-    edition: Edition, ranked: Sequence[tuple[str, float]], vector: Vector, top_k: int
+    edition: Edition, ranked: Sequence[Candidate], vector: Vector, top_k: int
 ) -> tuple[RetrievalResult, ...]:
     """The best distinct passages, read from the store as many at a time as are wanted."""
-    chosen: list[tuple[Passage, float]] = []
-    shown: list[frozenset[int]] = []
+    chosen: list[RetrievalResult] = []
+    shown: list[_Wording] = []
     for first in range(0, len(ranked), top_k):
-        batch = ranked[first : first + top_k]
-        passages = await edition.store.fetch([chunk_id for chunk_id, _ in batch])
-        found = [(passages[chunk_id], score) for chunk_id, score in batch if chunk_id in passages]
-        for passage, score in sorted(found, key=lambda entry: _order(*entry)):
-            terms = edition.words.terms(passage.chunk.text)
-            if not any(_alike(terms, other) for other in shown):
-                chosen.append((passage, score))
-                shown.append(terms)
+        scores = dict(ranked[first : first + top_k])
+        read = await edition.store.compare(vector, list(scores))
+        found = [(chunk, cosine, scores[chunk_id]) for chunk_id, (chunk, cosine) in read.items()]
+        for chunk, cosine, score in sorted(found, key=lambda entry: (-entry[2], entry[0].url, entry[0].chunk_index)):
+            wording = _Wording(chunk.text, edition.words)
+            if not any(wording.is_like(other) for other in shown):
+                chosen.append(result_of(chunk, position=len(chosen) + 1, score=cosine, rerank_score=score))
+                shown.append(wording)
             if len(chosen) == top_k:
-                return _results(chosen, vector)
-    return _results(chosen, vector)
+                return tuple(chosen)
+    return tuple(chosen)
 
 
-def _order(passage: Passage, score: float) -> tuple[float, str, int]:
-    return (-score, passage.chunk.url, passage.chunk.chunk_index)
+class _Wording:
+    """What a passage says, for telling whether another says the same."""
+
+    def __init__(self, text: str, words: Words) -> None:
+        self._text = text
+        self._words = words
+        self._spelled = frozenset(text.lower().split())
+
+    @cached_property
+    def terms(self) -> frozenset[int]:
+        return self._words.terms(self._text)
+
+    def is_like(self, other: _Wording) -> bool:
+        # Most passages differ at first sight, which spares them the cutting into terms.
+        return _overlap(self._spelled, other._spelled) >= _ALIKE_AT_SIGHT and _overlap(self.terms, other.terms) >= SAME
 
 
-def _alike(terms: frozenset[int], other: frozenset[int]) -> bool:
-    fewer, more = sorted((len(terms), len(other)))
-    if fewer < SAME * more or not more:
-        return False
-    common = len(terms & other)
-    return common / (fewer + more - common) >= SAME
+def _overlap(one: frozenset[T], other: frozenset[T]) -> float:
+    """How much of what either has both have. Nothing has nothing in common with nothing."""
+    common = len(one & other)
+    return common / (len(one) + len(other) - common) if common else 0.0
 
 
-def _results(chosen: Sequence[tuple[Passage, float]], vector: Vector) -> tuple[RetrievalResult, ...]:
-    return tuple(
-        result_of(passage, position=position, score=float(passage.vector @ vector), rerank_score=score)
-        for position, (passage, score) in enumerate(chosen, start=1)
-    )
-
-
-def result_of(passage: Passage, *, position: int, score: float, rerank_score: float) -> RetrievalResult:
-    chunk = passage.chunk
+def result_of(chunk: Chunk, *, position: int, score: float, rerank_score: float) -> RetrievalResult:
     return RetrievalResult(
         chunk_id=chunk.chunk_id,
         document_id=chunk.document_id,

@@ -1,13 +1,18 @@
-"""Selected text: what a reader has marked on a page, as a passage of its own."""
+"""What a reader points at: text marked on a page, or a source of an earlier answer. It comes before what is found."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bythebook.passages import RetrievalResult
+from bythebook.passages.retriever import result_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from bythebook.passages.retriever import Retrieved
+    from bythebook.passages.shelf import Edition
 
 URL = "selection:"
 TITLE = "Selected text"
@@ -30,3 +35,22 @@ def selected(text: str, *, tokens: int, near: Sequence[RetrievalResult]) -> Retr
         anchor=home.anchor if home else "",
         rerank_score=max((result.rerank_score for result in near), default=1.0),
     )
+
+
+async def put_first(edition: Edition, chunk_id: str, retrieved: Retrieved) -> Retrieved:
+    """What was found, with this chunk at its head and then the others of its section, if the book still has it."""
+    found = retrieved.context.results
+    passage = (await edition.store.fetch([chunk_id])).get(chunk_id)
+    if passage is None:
+        return retrieved
+    best = max((result.rerank_score for result in found), default=1.0)
+    head = result_of(passage.chunk, position=1, score=float(passage.vector @ retrieved.vector), rerank_score=best)
+    others = [result for result in found if result.chunk_id != chunk_id]
+    others.sort(key=lambda result: _section(result) != _section(head))
+    kept = others[: max(len(found) - 1, 0)]
+    placed = (head, *(replace(result, position=place) for place, result in enumerate(kept, start=2)))
+    return replace(retrieved, context=replace(retrieved.context, results=placed))
+
+
+def _section(result: RetrievalResult) -> tuple[str, tuple[str, ...]]:
+    return result.document_id, result.heading_hierarchy

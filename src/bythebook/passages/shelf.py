@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bythebook.errors import ConfigurationError
+from bythebook.observe import figure, listeners, log
 from bythebook.passages.calibration import Calibration
 from bythebook.passages.catalogue import Catalogue
 from bythebook.passages.edge import EdgeStore
@@ -94,12 +95,22 @@ class Shelf:
     def _open(self) -> _Held:
         with ExitStack() as stack:
             edition = open_edition(self._generations, self._identity, stack)
+            if listeners():
+                _tell(edition)
             return _Held(edition, stack.pop_all())
 
     def close(self) -> None:
         if self._held is not None:
             self._held.closing.close()
             self._held = None
+
+
+def _tell(edition: Edition) -> None:
+    totals = edition.catalogue.totals()
+    log("opened", generation=edition.name, pages=totals.pages, chunks=totals.chunks)
+    figure("index_generation", int(edition.name.removeprefix("g")))
+    figure("pages", totals.pages)
+    figure("chunks", totals.chunks)
 
 
 def open_edition(generations: Generations, identity: Identity, stack: ExitStack) -> Edition:

@@ -38,10 +38,15 @@ class Words:
         """The distinct terms of `text`."""
         return frozenset(self._bm25.embed_query(text).indices)
 
+    def frequencies(self, text: str) -> dict[int, int]:
+        """Each term of `text` with how often it stands there."""
+        sparse = self._frequencies.embed_document(text)
+        counts = (round(value * SATURATION / (SATURATION + 1 - value)) for value in sparse.values)
+        return dict(zip(sparse.indices, counts, strict=True))
+
     def length(self, text: str) -> int:
         """How many terms `text` has, each counted as often as it stands there."""
-        values = self._frequencies.embed_document(text).values
-        return sum(round(value * SATURATION / (SATURATION + 1 - value)) for value in values)
+        return sum(self.frequencies(text).values())
 
     def weights(self, text: str) -> dict[int, float]:
         """Each term of `text` with how much its frequency counts, from 0 to `SATURATION + 1`."""

@@ -5,7 +5,7 @@ tells it to, in any provider's dialect, and fails in every way a provider fails,
 each time. `python -m bythebook.testing` runs it on its own. The manual is `docs/testing.md`.
 """
 
-from bythebook.testing.clock import SkippingLoop, skipping_time
+from bythebook.testing.clock import SkippingLoop, StandingLoop, skipping_time, standing_time
 from bythebook.testing.faults import Faults
 from bythebook.testing.obedient import obedient
 from bythebook.testing.replies import EVERYDAY_FAULTS, Fault, Quirk, Reply, Request, Script, ToolCall, Usage
@@ -22,8 +22,10 @@ __all__ = [
     "Script",
     "ScriptedServer",
     "SkippingLoop",
+    "StandingLoop",
     "ToolCall",
     "Usage",
     "obedient",
     "skipping_time",
+    "standing_time",
 ]

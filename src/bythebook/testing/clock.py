@@ -1,4 +1,4 @@
-"""A clock that skips every pause, so that a test of a thirty-second deadline takes none."""
+"""Clocks for tests of a thirty-second deadline that take no time: one skips every pause, one goes when it is told."""
 
 from __future__ import annotations
 
@@ -44,12 +44,45 @@ class _SkippingSelector(selectors.SelectSelector):
         return ready
 
 
+class StandingLoop(asyncio.SelectorEventLoop):
+    """An event loop whose clock stands still until it is told to `skip`. Threads and sockets go on as ever.
+
+    For tests of what happens when time is over: nothing that is slow because the machine is can be late here.
+    """
+
+    def __init__(self) -> None:
+        self._moment = 0.0
+        super().__init__(_UntilWoken())
+
+    def time(self) -> float:
+        return self._moment
+
+    def skip(self, seconds: float) -> None:
+        self._moment += seconds
+
+
+class _UntilWoken(selectors.SelectSelector):
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        # A timer in the future is none to wait for: its moment comes only after something else has happened.
+        return super().select(None if timeout else timeout)
+
+
 def skipping_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
     """Run an async test on a `SkippingLoop`."""
+    return _on(SkippingLoop, test)
 
+
+def standing_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """Run an async test on a `StandingLoop`."""
+    return _on(StandingLoop, test)
+
+
+def _on(
+    loop: Callable[[], asyncio.AbstractEventLoop], test: Callable[P, Coroutine[Any, Any, None]]
+) -> Callable[P, None]:
     @functools.wraps(test)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        with asyncio.Runner(loop_factory=SkippingLoop) as runner:
+        with asyncio.Runner(loop_factory=loop) as runner:
             runner.run(test(*args, **kwargs))
 
     return run

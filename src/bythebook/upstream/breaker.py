@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from bythebook.errors import Unavailable
+from bythebook.observe import figure, log
 from bythebook.upstream.deadline import now
 
 # How long to wait for the outcome of somebody else's probe, as nobody can know it.
@@ -16,6 +17,9 @@ class BreakerState(StrEnum):
     CLOSED = "closed"
     OPEN = "open"
     HALF_OPEN = "half_open"
+
+
+_SEVERITY = {BreakerState.CLOSED: 0, BreakerState.HALF_OPEN: 1, BreakerState.OPEN: 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,7 @@ class Breaker:
                 retry_after=closed_for if closed_for > 0 else _UNTIL_THE_PROBE_IS_BACK,
             )
         self._probing = True
+        self._tell(BreakerState.HALF_OPEN)
         return Admission(self._era, probe=True)
 
     def succeeded(self, admission: Admission) -> None:
@@ -85,3 +90,8 @@ class Breaker:
         self._failures = 0
         self._probing = False
         self._open_until = open_until
+        self._tell(BreakerState.CLOSED if open_until is None else BreakerState.OPEN)
+
+    def _tell(self, state: BreakerState) -> None:
+        log("breaker", upstream=self._name, state=state)
+        figure("breaker", _SEVERITY[state], upstream=self._name)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 from bythebook.errors import BookError, DeadlineExceeded, RateLimited
+from bythebook.observe import figure, log, span
 from bythebook.upstream.breaker import Breaker
 from bythebook.upstream.failures import judge_ours
 from bythebook.upstream.policy import Policy
@@ -118,7 +120,7 @@ class Upstream:
         """Tell whoever listens how the call begins and ends, and errors in which stage they happened."""
         call.tell(CallState.PENDING)
         try:
-            with self._admitted(call):
+            with call.timed(), self._admitted(call):
                 yield call
         except BaseException as exc:
             error = exc if isinstance(exc, BookError) else None
@@ -214,6 +216,23 @@ class _Call:
 
     def tell(self, state: CallState, *, wait: float = 0.0, error: BookError | None = None) -> None:
         self.report(CallReport(self.upstream, self.stage, state, attempt=self.attempt, wait=wait, error=error))
+        figure("calls", upstream=self.upstream, state=state)
+        told = {"upstream": self.upstream, "stage": self.stage, "state": state, "attempt": self.attempt}
+        if error is None:
+            log("call", **told)
+        elif state is CallState.RETRYING:
+            log("call_retrying", **told, wait=wait, error=error.code)
+        else:
+            log("call_failed", **told, error=error.code)
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        before = time.perf_counter()
+        try:
+            with span("call", upstream=self.upstream, stage=self.stage):
+                yield
+        finally:
+            figure("call_seconds", time.perf_counter() - before, upstream=self.upstream)
 
     async def bounded(self, work: Awaitable[T], seconds: float) -> T:
         try:

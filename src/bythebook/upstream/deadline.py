@@ -38,6 +38,15 @@ class Deadline:
         """The same deadline once the reader has seen the first token: only the end is still to be kept."""
         return replace(self, first_token=self.end)
 
+    def delayed(self, seconds: float) -> Deadline:
+        """The same deadline with the first token due so much later, but never after the end."""
+        return replace(self, first_token=min(self.first_token + seconds, self.end))
+
+    def part(self, share: float) -> Deadline:
+        """A deadline for work that may take this share of the time left, and no more."""
+        due = now() + share * self.left()
+        return Deadline(first_token=due, end=due)
+
     def left(self) -> float:
         """The seconds until the next promise is due: the first token, or the end once that is out. Never negative."""
         return max(0.0, min(self.first_token, self.end) - now())
@@ -45,8 +54,11 @@ class Deadline:
     @asynccontextmanager
     async def bounding(self, stage: str) -> AsyncIterator[None]:
         """End what happens inside when the next promise is due, with an error that names the stage."""
+        limit = asyncio.timeout_at(min(self.first_token, self.end))
         try:
-            async with asyncio.timeout_at(min(self.first_token, self.end)):
+            async with limit:
                 yield
         except TimeoutError as exc:
+            if not limit.expired():
+                raise
             raise DeadlineExceeded(f"{stage} took longer than the time allowed", stage=stage) from exc

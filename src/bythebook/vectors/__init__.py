@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterable, Iterable
 
     import numpy as np
     from numpy.typing import NDArray
 
     Vector: TypeAlias = NDArray[np.float32]
+    Texts: TypeAlias = Iterable[str] | AsyncIterable[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,11 @@ class Embedder(Protocol):
         """How many of the model's own tokens `text` is, without the ones the model adds itself."""
         ...
 
-    def documents(self, texts: Sequence[str]) -> AsyncGenerator[Vector]:
-        """One vector for each text, in order, each as soon as it is ready. Closing it stops the work."""
+    def documents(self, texts: Texts) -> AsyncGenerator[Vector]:
+        """One vector for each text, in order, each as soon as it is ready. Closing it stops the work.
+
+        The texts may still be in the making: those that are there are embedded meanwhile.
+        """
         ...
 
     async def query(self, text: str) -> Vector: ...

@@ -7,26 +7,31 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from bythebook.vectors import Identity, installed
+from bythebook.vectors.arriving import arriving
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator
     from pathlib import Path
 
     from tokenizers import Encoding, Tokenizer
 
-    from bythebook.vectors import Vector
+    from bythebook.vectors import Texts, Vector
 
 IDENTITY = Identity(installed.NAME, 384)
 LONGEST = 256
 FIRST, LAST = 101, 102
 AHEAD = 4
 ERRORS_ONLY = 3
+_SPACES = re.compile(r"[ \t\r\n]+")
+_WORDS_KNOWN = 1 << 16
 
 
 class LocalEmbedder:
@@ -41,19 +46,22 @@ class LocalEmbedder:
         self._tokenizer = tokenizer
         self._pool = pool
         self._ahead = ahead
+        self._count_word = lru_cache(_WORDS_KNOWN)(lambda word: len(self._encode(word)))
 
     @property
     def identity(self) -> Identity:
         return IDENTITY
 
     def count(self, text: str) -> int:
-        return len(self._encode(text))
+        # The tokens of a text are those of its words, and most words were seen before. Only what the tokenizer itself
+        # takes for a space parts them.
+        return sum(map(self._count_word, _SPACES.split(text)))
 
-    async def documents(self, texts: Sequence[str]) -> AsyncGenerator[Vector]:
+    async def documents(self, texts: Texts) -> AsyncGenerator[Vector]:
         loop = asyncio.get_running_loop()
         running: deque[asyncio.Future[Vector]] = deque()
         try:
-            for text in texts:
+            async for text in arriving(texts):
                 running.append(loop.run_in_executor(self._pool, self._embed, text))
                 if len(running) == self._ahead:
                     yield await running.popleft()

@@ -15,6 +15,8 @@ class Exchange:
     answer: str = ""
     sources: tuple[str, ...] = ()
     """The titles of the sections its answer cited, in the order a reader saw them."""
+    chunk_ids: tuple[str, ...] = ()
+    """The chunks those citations are from, in the same order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,5 +31,7 @@ class Standalone:
     """Whether even the conversation does not say what is asked: the reader should be asked back."""
     source: int | None = None
     """The source of the latest exchange with sources that the question points at, counting from 1."""
+    whole: bool = False
+    """Whether it asks for that source as such, and for nothing in particular: there is no more to it than the book."""
     searches: tuple[str, ...] = ()
     """What to search for where several rankings can be added up: finds more than `text` alone."""

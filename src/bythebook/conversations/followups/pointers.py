@@ -49,7 +49,8 @@ def pointed_source(question: str, history: Sequence[Exchange]) -> Standalone | N
     number = len(sources) if pointer.number == -1 else pointer.number
     if number <= len(sources):
         text = question.replace(pointer.words, sources[number - 1], 1)
-        return Standalone(text, depends=True, source=number, searches=(text,))
+        whole = not specific(split(question.replace(pointer.words, "", 1)))
+        return Standalone(text, depends=True, source=number, whole=whole, searches=(text,))
     return None if pointer.loose else Standalone(question, depends=True, unclear=True, searches=(question,))
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from bythebook.chunks.sentences import sentences
 from bythebook.conversations.followups import Standalone
-from bythebook.conversations.followups.rule import REMEMBERED, Lean, lean, standalone
+from bythebook.conversations.followups.rule import REMEMBERED, Lean, lean, lean_by_itself, standalone
 from bythebook.conversations.followups.terms import specific, split, stem
 from bythebook.conversations.message import Message
 
@@ -34,7 +35,10 @@ BUDGET = 1200
 """How many tokens the messages may have together."""
 LONGEST_ANSWER = 400
 """How many characters of an earlier answer are shown: its beginning says what it is about."""
-LONGEST_REWRITE = 400
+LONGEST_REWRITE = 200
+"""How many characters a stand-alone question may have, unless the reader's own is long."""
+LONGEST_SEARCH = 12
+"""How many words may be taken for something to look for, where they are no question."""
 
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _LABEL = re.compile(
@@ -48,6 +52,15 @@ _DECLINED = re.compile(
     r"i don't have (?:any |enough )?information|i'm unable|i am unable|not enough context|no rewrite)\b",
     re.IGNORECASE,
 )
+_ASKS = frozenset(
+    """
+    what which who whom whose where when why how is are was were do does did can could should would will may has have
+    tell explain describe compare list show give name find define summarize summarise elaborate say
+    """.split()
+)
+"""How a question or a request begins."""
+_STATES = frozenset("is are was were has have had will can must should does means uses gives provides allows".split())
+"""Words of which a statement has one."""
 _QUOTES = "\"'`*_“”‘’«» \t"
 
 
@@ -67,8 +80,12 @@ def rewritten(said: str, question: str, history: Sequence[Exchange]) -> Standalo
     """The stand-alone question a model gave, or that of the local rule where the model did not do as it was told."""
     local = standalone(question, history)
     text = _cleaned(said)
-    unchanged = split(text.lower()) == split(question.lower())
-    if unchanged or local.source or local.unclear or not _faithful(text, question, history):
+    if local.source or local.unclear:
+        return local
+    if split(text.lower()) == split(question.lower()):
+        # The model says that it stands alone. A word that points outside of it says otherwise.
+        return local if lean_by_itself(question) else Standalone(question, searches=(question,))
+    if not _faithful(text, question, history):
         return local
     # A rewrite that missed the point must not hide what the reader's own words would have found.
     searches = (question, text) if specific(split(question)) else (text,)
@@ -99,11 +116,25 @@ def _faithful(text: str, question: str, history: Sequence[Exchange]) -> bool:
     """Whether this is the reader's question made whole, and not an answer, an apology or something nobody asked."""
     if len(text) > max(LONGEST_REWRITE, 2 * len(question)) or _DECLINED.search(text):
         return False
-    if lean(split(text), ()) is Lean.FIRMLY:
+    words = split(text)
+    if lean(words, ()) is Lean.FIRMLY or not _asks(words) or _sentences(text) > max(_sentences(question), 1):
         return False
     asked, terms = _stems(question), _stems(text)
     known = asked.union(*(_stems(" ".join([e.question, e.answer, *e.sources])) for e in history))
-    return 2 * len(terms & known) >= len(terms) and (not asked or bool(terms & asked))
+    said = terms & known
+    return bool(said) and 2 * len(said) >= len(terms) and (not asked or bool(terms & asked))
+
+
+def _asks(words: Sequence[str]) -> bool:
+    """Whether these are a question, a request, or a few words to look for: not a statement."""
+    low = [word.lower() for word in words]
+    if not low or low[-1] == "?" or low[0] in _ASKS:
+        return bool(low)
+    return len(low) <= LONGEST_SEARCH and not _STATES.intersection(low)
+
+
+def _sentences(text: str) -> int:
+    return sum(1 for _ in sentences(text))
 
 
 def _stems(text: str) -> set[str]:

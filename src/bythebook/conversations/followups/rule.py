@@ -94,6 +94,12 @@ def lean(words: Sequence[str], subject: Iterable[str]) -> Lean:
     return Lean.NOT if again else Lean.SOFTLY
 
 
+def lean_by_itself(question: str) -> bool:
+    """Whether a question cannot be understood alone, whatever was asked before it."""
+    words = split(question)
+    return _points(words) or not specific(words)
+
+
 def _subject(history: Sequence[Exchange]) -> tuple[str, ...]:
     """What was talked about; if no question says, what the first source of the latest answer is about."""
     subject = _Subject()

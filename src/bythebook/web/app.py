@@ -1,0 +1,54 @@
+"""The app: a book becomes a web server's application."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager, suppress
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI
+from starlette.middleware import Middleware
+
+from bythebook.errors import BookError
+from bythebook.web.desk import Desk
+from bythebook.web.door import Door
+from bythebook.web.failures import handle_failures
+from bythebook.web.guard import Bodies, Failures, Places
+from bythebook.web.observed import Observed
+from bythebook.web.routes import ask, health, metrics, search
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from bythebook.assemble import Book
+    from bythebook.settings import Settings
+
+
+def create_app(book: Book, settings: Settings, *, keyring: None = None, rates: None = None) -> FastAPI:  # noqa: ARG001
+    """An ASGI app that answers from this open book. Who opened the book closes it, after the app has ended.
+
+    `app.state.door.desk` is where a server says that it is shutting down.
+    """
+    desk = Desk(places=settings.max_readers)
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        # Without its database a server is alive but not ready, and finds it later by itself.
+        with suppress(BookError):
+            await book.database()
+        async with desk:
+            yield
+
+    app = FastAPI(
+        title="By the Book",
+        summary="Answers questions only from a book's pages, and proves every sentence with a quote.",
+        version=version("bythebook"),
+        lifespan=lifespan,
+        redoc_url=None,
+        middleware=[Middleware(Observed), Middleware(Failures), Middleware(Bodies), Middleware(Places, desk=desk)],
+    )
+    app.state.door = Door(book, settings, desk)
+    handle_failures(app)
+    for routes in (ask, search, health, metrics):
+        app.include_router(routes.router)
+    return app

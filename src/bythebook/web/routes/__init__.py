@@ -1,0 +1,1 @@
+"""One module for each subject a reader or program may ask about."""
