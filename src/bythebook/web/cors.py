@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from bythebook.access import Caller
 
 METHODS = "GET, POST, DELETE"
-ALLOWED = "Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Traceparent, X-Reader, X-Request-ID"
+ALLOWED = (
+    "Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Prefer, Traceparent, X-Reader, X-Request-ID"
+)
 EXPOSED = "Retry-After, X-Request-ID"
 KEPT_SECONDS = 600
 """How long a browser may remember what it was told about an origin."""
