@@ -591,8 +591,10 @@
     async show(focus = true) {
       this.panel.hidden = false;
       this.launcher?.setAttribute("aria-expanded", "true");
-      this.panel.setAttribute("aria-modal", String(!this.isPage && PHONE.matches));
-      if (!this.isPage) this.book.remember("open", "1");
+      if (!this.isPage) {
+        this.panel.setAttribute("aria-modal", String(PHONE.matches));
+        this.book.remember("open", "1");
+      }
       if (focus) this.input.focus();
       if (!this.begun) {
         this.begun = true;
