@@ -131,7 +131,7 @@ async def site() -> AsyncIterator[Callable[..., object]]:
             app = FastAPI()
 
             @app.get("/{path:path}")
-            async def page(path: str) -> Response:  # noqa: ARG001 - every path is the same page
+            async def page(path: str) -> Response:
                 headers = {"content-security-policy": policy} if policy else {}
                 return Response(html, media_type="text/html", headers=headers)
 
