@@ -16,7 +16,7 @@ from bythebook.web.door import Door
 from bythebook.web.failures import handle_failures
 from bythebook.web.guard import Bodies, Failures, Places
 from bythebook.web.observed import Observed
-from bythebook.web.routes import ask, health, metrics, search, sessions
+from bythebook.web.routes import ask, completions, health, metrics, search, sessions
 from bythebook.web.sweeping import keep_sweeping
 
 if TYPE_CHECKING:
@@ -53,6 +53,6 @@ def create_app(book: Book, settings: Settings, *, keyring: None = None, rates: N
     )
     app.state.door = Door(book, settings, desk)
     handle_failures(app)
-    for routes in (ask, sessions, search, health, metrics):
+    for routes in (ask, sessions, search, completions, health, metrics):
         app.include_router(routes.router)
     return app

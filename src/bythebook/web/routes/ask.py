@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request, Response
@@ -40,7 +41,9 @@ async def ask(
     if body.stream or "text/event-stream" in request.headers.get("accept", ""):
         return EventStream(stream, after=after, heartbeat=door.settings.heartbeat_seconds)
     end = await last_event(stream, request.receive)
-    return failures.ended(end.data, end.status)
+    if end.name == "error":
+        return failures.failed(request.scope, json.loads(end.data))
+    return Response(end.data, media_type="application/json")
 
 
 async def _begun(door: Door, asked: Asked, body: AgentRequest) -> Stream:
