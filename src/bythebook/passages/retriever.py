@@ -31,8 +31,10 @@ _MANY = 100
 """How many instead, where too few of them are distinct or several searches are added up."""
 SAME = 0.9
 """Passages that share this much of their terms say the same: only the better one is shown."""
-_ALIKE_AT_SIGHT = 0.3
+_ALIKE_AT_SIGHT = 0.4
 """What passages that say the same share at least of their words as they are written, marks and endings and all."""
+_SHORT = 8
+"""With fewer words than this, marks and endings make too much of a difference."""
 _REMEMBERED = 256
 
 
@@ -152,7 +154,8 @@ class _Wording:
         for other in shown:
             # Most passages differ at first sight, which spares them the cutting into terms.
             common = len(mine & other._spelled)
-            if common >= _ALIKE_AT_SIGHT * (len(mine) + len(other._spelled) - common) and self._repeats(other):
+            alike = common >= _ALIKE_AT_SIGHT * (len(mine) + len(other._spelled) - common) or len(mine) < _SHORT
+            if alike and self._repeats(other):
                 return False
         return True
 
