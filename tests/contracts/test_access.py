@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
-import pytest_asyncio
 from sqlalchemy import func, select, update
 
 from access.another_process import passes, spawn
@@ -17,7 +16,7 @@ from bythebook.access import ANYONE, SITE_SCOPES, Caller, Limit, Scope
 from bythebook.access.keyring import Keyring
 from bythebook.access.rates import Rates
 from bythebook.access.sites import Budgets, reading
-from bythebook.conversations.database import Database, open_database
+from bythebook.conversations.database import Database
 from bythebook.conversations.schema import METADATA, keys, rates
 from bythebook.errors import InputError, NotFound, ProviderError, RateLimited, Unavailable
 
@@ -29,12 +28,6 @@ T = TypeVar("T")
 SITE = "https://docs.example"
 THRICE = Limit(3, 3600)
 READER = "0123456789abcdef" * 2
-
-
-@pytest_asyncio.fixture
-async def database(url: str) -> AsyncIterator[Database]:
-    async with open_database(url) as opened:
-        yield opened
 
 
 @pytest.fixture
