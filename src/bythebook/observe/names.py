@@ -57,6 +57,7 @@ EVENTS = {
     ),
     "breaker": Told(logging.WARNING, "a circuit breaker has changed", ("upstream", "state")),
     "not_swept": Told(logging.WARNING, "what is old could not be forgotten now", ("error",)),
+    "notes_lost": Told(logging.WARNING, "what was asked could not be written down", ("count", "error")),
     "opened": Told(logging.INFO, "a generation of the book was opened", ("generation", "pages", "chunks")),
     "ingested": Told(
         logging.INFO,
