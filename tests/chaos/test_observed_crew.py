@@ -34,8 +34,9 @@ async def test_workers_count_together_and_tell_no_secret(
     stale.parent.mkdir(exist_ok=True)
     stale.touch()
     settings = {"model_folder": model_folder, "data_dir": data, "workers": 2, "log_level": "debug"}
-    # Nobody listens on port 1, so that every question ends in an error.
-    settings |= {"base_url": f"http://me:{PASSWORD}@127.0.0.1:1/v1", "api_key": KEY, "answer_seconds": 120}
+    # Nobody listens on port 1, so that every question ends in an error, and in no other however slow the machine is.
+    settings |= {"base_url": f"http://me:{PASSWORD}@127.0.0.1:1/v1", "api_key": KEY}
+    settings |= {"first_token_seconds": 60, "answer_seconds": 120}
     with live(tmp_path, **settings) as server:
         assert not stale.exists()
         async with reading(server.url) as client:
