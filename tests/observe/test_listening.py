@@ -65,7 +65,7 @@ async def test_an_ingest_is_told_with_its_stages(book: Book, tmp_path: Path) -> 
     page.write_text("# Lamp\n\nThe keeper lights the lamp at dusk.", encoding="utf-8")
     with hearing() as heard:
         report = await book.ingest(page)
-    assert [name for name, _ in heard.spans] == ["planning", "cutting", "embedding chunks", "writing", "ingest"]
+    assert [name for name, _ in heard.spans] == ["reading", "embedding chunks", "writing", "ingest"]
     (told,) = heard.told("ingested")
     assert (told["generation"], told["pages"], told["chunks"], told["skipped"]) == ("g000001", 1, 1, 0)
     assert told["seconds"] == report.seconds

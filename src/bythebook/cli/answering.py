@@ -90,6 +90,7 @@ def answer(asked: Asked, *, then: Callable[[], None] = lambda: None) -> None:
 
         async with Book.open(chosen, say=say) as book:
             _show(await book.ask(request), asked)
+            book.part()
             then()
 
     run(work())

@@ -108,6 +108,11 @@ class Catalogue:
         row = self._db.execute("SELECT * FROM pages WHERE url = ?", (url,)).fetchone()
         return PageRecord(*row) if row else None
 
+    def titles(self, *, after: str, limit: int) -> list[tuple[str, str]]:
+        """The address and title of the `limit` next pages, by address, after this one."""
+        statement = "SELECT url, title FROM pages WHERE url > ? ORDER BY url LIMIT ?"
+        return self._db.execute(statement, (after, limit)).fetchall()
+
     def fingerprints(self, source: str) -> dict[str, str]:
         """The fingerprint of each page of a source, by its URL."""
         rows = self._db.execute("SELECT url, fingerprint FROM pages WHERE source = ? ORDER BY url", (source,))
