@@ -122,7 +122,7 @@ def model(staged: tuple[Served, Part]) -> Part:
     return staged[1]
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def site() -> AsyncIterator[Callable[..., object]]:
     """A site of somebody else: `await site(html, policy)` gives the address it can be opened at."""
     async with AsyncExitStack() as stack:

@@ -1,0 +1,151 @@
+"""The widget on somebody else's page: strict, hostile, small, or read from right to left."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+from playwright.async_api import expect
+
+from browser.conftest import HORN, Opening, Part, violations
+from bythebook.testing import Reply
+from served import Served
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+Publish = Callable[..., Awaitable[str]]
+
+TEXT = "The keeper trims the wick at dusk, and looks for fog."
+
+
+def host(book: Served, attributes: str = "", head: str = "", lang: str = "en") -> str:
+    return (
+        f'<!doctype html><html lang="{lang}"><head><title>A site</title>{head}</head><body><main><h1>A site</h1>'
+        f'<p id="text">{TEXT}</p><label>Search <input id="field"></label></main>'
+        f'<script src="{book.url}/widget.js" {attributes} async></script></body></html>'
+    )
+
+
+def strict(book: Served) -> str:
+    return (
+        f"default-src 'none'; script-src {book.url}; connect-src {book.url}; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+
+
+HOSTILE = (
+    "<style>* { all: unset !important; color: red !important; font: 60px serif !important; }"
+    "by-the-book { display: none !important; } button { visibility: hidden !important; }</style>"
+)
+
+
+async def test_it_opens_by_button_and_keys_and_gives_the_focus_back(
+    book: Served, window: Opening, site: Publish
+) -> None:
+    async with window() as one:
+        page = one.page
+        await page.goto(await site(host(book, 'data-title="Ask the keeper"'), strict(book)))
+        button, panel = page.get_by_role("button", name="Ask the keeper"), page.get_by_role("dialog")
+        await button.click()
+        await expect(panel.get_by_role("textbox")).to_be_focused()
+        await page.keyboard.press("Escape")
+        await expect(panel).to_be_hidden()
+        await expect(button).to_be_focused()
+        for keys in ("Control+k", "/"):
+            await page.keyboard.press(keys)
+            await expect(panel).to_be_visible()
+            await page.keyboard.press("Escape")
+        await page.locator("#field").focus()
+        await page.keyboard.press("/")
+        await expect(page.locator("#field")).to_have_value("/")
+        await expect(panel).to_be_hidden()
+        assert one.troubles == []
+
+
+async def test_under_a_strict_policy_it_answers_and_keeps_its_thread_over_page_loads(
+    book: Served, window: Opening, site: Publish
+) -> None:
+    async with window() as one:
+        page = one.page
+        address = await site(host(book), strict(book))
+        await page.goto(address)
+        await page.keyboard.press("Control+k")
+        await page.keyboard.type("How often does the horn sound?")
+        await page.keyboard.press("Enter")
+        await expect(page.locator(".answer")).to_contain_text(HORN)
+        await expect(page.locator(".actions")).to_be_visible()
+        await page.goto(f"{address}/elsewhere")
+        await expect(page.get_by_role("dialog")).to_be_visible()
+        await expect(page.locator(".answer")).to_contain_text(HORN)
+        assert one.troubles == []
+        assert one.asked_of == {address, book.url}
+        assert await one.context.cookies() == []
+
+
+async def test_a_page_of_hostile_styles_does_not_change_it(book: Served, window: Opening, site: Publish) -> None:
+    async with window() as one:
+        page = one.page
+        await page.goto(await site(host(book, head=HOSTILE)))
+        button = page.locator(".launcher")
+        await expect(button).to_be_visible()
+        await expect(button).to_have_css("width", "56px")
+        await button.click()
+        await expect(page.locator(".panel h2")).to_have_css("font-size", "17px")
+        await expect(page.locator(".panel h2")).not_to_have_css("color", "rgb(255, 0, 0)")
+
+
+async def test_text_that_is_marked_can_be_asked_about(
+    book: Served, model: Part, window: Opening, site: Publish
+) -> None:
+    model.reply = Reply(f"{TEXT} [1]")
+    async with window() as one:
+        page = one.page
+        await page.goto(await site(host(book)))
+        await expect(page.locator(".launcher")).to_be_visible()
+        await page.locator("#text").select_text()
+        await page.get_by_role("button", name="Ask about this").click()
+        await page.get_by_role("combobox", name="Marked text").select_option("only")
+        async with page.expect_request("**/v1/ask") as asked:
+            await page.get_by_role("textbox", name="Your question").fill("What does the keeper do?")
+            await page.keyboard.press("Enter")
+        sent = (await asked.value).post_data_json
+        assert (sent["selected_text"], sent["selection_mode"]) == (TEXT, "only")
+        await expect(page.locator(".answer")).to_contain_text("trims the wick")
+
+
+async def test_two_of_them_stand_side_by_side(book: Served, window: Opening, site: Publish) -> None:
+    second = f'<script src="{book.url}/widget.js" data-site="other" data-position="left" data-title="Second"></script>'
+    async with window() as one:
+        page = one.page
+        await page.goto(await site(host(book, 'data-title="First"', head=second)))
+        await page.get_by_role("button", name="First").click()
+        await expect(page.get_by_role("dialog", name="First")).to_be_visible()
+        await page.get_by_role("button", name="Second").click()
+        await expect(page.get_by_role("dialog", name="Second")).to_be_visible()
+
+
+async def test_on_a_phone_it_fills_the_screen_and_the_tab_key_stays_inside(
+    book: Served, window: Opening, site: Publish
+) -> None:
+    async with window(width=320, height=640) as one:
+        page = one.page
+        await page.goto(await site(host(book)))
+        await page.locator(".launcher").click()
+        box = await page.get_by_role("dialog").bounding_box()
+        assert box == {"x": 0, "y": 0, "width": 320, "height": 640}
+        for _ in range(12):
+            await page.keyboard.press("Tab")
+            assert await page.evaluate("document.activeElement.localName") == "by-the-book"
+
+
+@pytest.mark.parametrize(("lang", "says", "side"), [("de", "Stell eine Frage…", "ltr"), ("ar", "اطرح سؤالاً…", "rtl")])
+async def test_it_speaks_the_language_of_the_page(
+    book: Served, window: Opening, site: Publish, lang: str, says: str, side: str
+) -> None:
+    async with window() as one:
+        page = one.page
+        await page.goto(await site(host(book, lang=lang)))
+        await page.locator(".launcher").click()
+        await expect(page.get_by_role("textbox").last).to_have_attribute("placeholder", says)
+        await expect(page.locator(".wrap")).to_have_css("direction", side)
+        assert await violations(page) == []
