@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -96,15 +96,45 @@ class Part:
         return said(request) if callable(said) else said  # type: ignore[arg-type, return-value]
 
 
+@dataclass(slots=True)
+class Elsewhere:
+    """A site of somebody else, whose pages may call the book."""
+
+    url: str
+    pages: list[tuple[str, str]] = field(default_factory=list)
+
+    def publish(self, html: str, policy: str = "") -> str:
+        """The address this page can be opened at."""
+        self.pages.append((html, policy))
+        return f"{self.url}/{len(self.pages) - 1}"
+
+
+@pytest_asyncio.fixture(loop_scope="session", scope="session")
+async def site() -> AsyncIterator[Elsewhere]:
+    app = FastAPI()
+    async with listening(app) as url:
+        elsewhere = Elsewhere(url)
+
+        @app.get("/{number}")
+        @app.get("/{number}/{path:path}")
+        async def page(number: int, path: str = "") -> Response:  # noqa: ARG001 - a page is the same below its address
+            html, policy = elsewhere.pages[number]
+            headers = {"content-security-policy": policy} if policy else {}
+            return Response(html, media_type="text/html", headers=headers)
+
+        yield elsewhere
+
+
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
 async def staged(
-    shelved: Path, model_folder: Path, tmp_path_factory: pytest.TempPathFactory
+    site: Elsewhere, shelved: Path, model_folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[tuple[Served, Part]]:
     part = Part(ANSWER)
     folder = tmp_path_factory.mktemp("browser")
     settings = settings_for(
         shelved, model_folder, folder, retrieval_mode="prefetch", followups="rule", answer_seconds=120.0,
-        first_token_seconds=60.0, rate_limit_address="100000/minute", max_conversation_turns=10_000,
+        first_token_seconds=60.0, rate_limit_address="100000/minute", cors_origins=(site.url,),
+        max_conversation_turns=10_000,
     )  # fmt: skip
     async with serving(settings, script=part) as served:
         yield served, part
@@ -120,24 +150,6 @@ def book(staged: tuple[Served, Part]) -> Served:
 @pytest.fixture
 def model(staged: tuple[Served, Part]) -> Part:
     return staged[1]
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def site() -> AsyncIterator[Callable[..., object]]:
-    """A site of somebody else: `await site(html, policy)` gives the address it can be opened at."""
-    async with AsyncExitStack() as stack:
-
-        async def published(html: str, policy: str = "") -> str:
-            app = FastAPI()
-
-            @app.get("/{path:path}")
-            async def page(path: str) -> Response:
-                headers = {"content-security-policy": policy} if policy else {}
-                return Response(html, media_type="text/html", headers=headers)
-
-            return await stack.enter_async_context(listening(app))
-
-        yield published
 
 
 async def violations(page: Page) -> list[tuple[str, str]]:

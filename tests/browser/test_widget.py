@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 import pytest
 from playwright.async_api import expect
 
-from browser.conftest import HORN, Opening, Part, violations
+from browser.conftest import HORN, Elsewhere, Opening, Part, violations
 from bythebook.testing import Reply
 from served import Served
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-Publish = Callable[..., Awaitable[str]]
 
 TEXT = "The keeper trims the wick at dusk, and looks for fog."
 
@@ -40,11 +36,11 @@ HOSTILE = (
 
 
 async def test_it_opens_by_button_and_keys_and_gives_the_focus_back(
-    book: Served, window: Opening, site: Publish
+    book: Served, window: Opening, site: Elsewhere
 ) -> None:
     async with window() as one:
         page = one.page
-        await page.goto(await site(host(book, 'data-title="Ask the keeper"'), strict(book)))
+        await page.goto(site.publish(host(book, 'data-title="Ask the keeper"'), strict(book)))
         button, panel = page.get_by_role("button", name="Ask the keeper"), page.get_by_role("dialog")
         await button.click()
         await expect(panel.get_by_role("textbox")).to_be_focused()
@@ -63,11 +59,11 @@ async def test_it_opens_by_button_and_keys_and_gives_the_focus_back(
 
 
 async def test_under_a_strict_policy_it_answers_and_keeps_its_thread_over_page_loads(
-    book: Served, window: Opening, site: Publish
+    book: Served, window: Opening, site: Elsewhere
 ) -> None:
     async with window() as one:
         page = one.page
-        address = await site(host(book), strict(book))
+        address = site.publish(host(book), strict(book))
         await page.goto(address)
         await page.keyboard.press("Control+k")
         await page.keyboard.type("How often does the horn sound?")
@@ -78,14 +74,14 @@ async def test_under_a_strict_policy_it_answers_and_keeps_its_thread_over_page_l
         await expect(page.get_by_role("dialog")).to_be_visible()
         await expect(page.locator(".answer")).to_contain_text(HORN)
         assert one.troubles == []
-        assert one.asked_of == {address, book.url}
+        assert one.asked_of == {site.url, book.url}
         assert await one.context.cookies() == []
 
 
-async def test_a_page_of_hostile_styles_does_not_change_it(book: Served, window: Opening, site: Publish) -> None:
+async def test_a_page_of_hostile_styles_does_not_change_it(book: Served, window: Opening, site: Elsewhere) -> None:
     async with window() as one:
         page = one.page
-        await page.goto(await site(host(book, head=HOSTILE)))
+        await page.goto(site.publish(host(book, head=HOSTILE)))
         button = page.locator(".launcher")
         await expect(button).to_be_visible()
         await expect(button).to_have_css("width", "56px")
@@ -95,12 +91,12 @@ async def test_a_page_of_hostile_styles_does_not_change_it(book: Served, window:
 
 
 async def test_text_that_is_marked_can_be_asked_about(
-    book: Served, model: Part, window: Opening, site: Publish
+    book: Served, model: Part, window: Opening, site: Elsewhere
 ) -> None:
     model.reply = Reply(f"{TEXT} [1]")
     async with window() as one:
         page = one.page
-        await page.goto(await site(host(book)))
+        await page.goto(site.publish(host(book)))
         await expect(page.locator(".launcher")).to_be_visible()
         await page.locator("#text").select_text()
         await page.get_by_role("button", name="Ask about this").click()
@@ -113,11 +109,11 @@ async def test_text_that_is_marked_can_be_asked_about(
         await expect(page.locator(".answer")).to_contain_text("trims the wick")
 
 
-async def test_two_of_them_stand_side_by_side(book: Served, window: Opening, site: Publish) -> None:
+async def test_two_of_them_stand_side_by_side(book: Served, window: Opening, site: Elsewhere) -> None:
     second = f'<script src="{book.url}/widget.js" data-site="other" data-position="left" data-title="Second"></script>'
     async with window() as one:
         page = one.page
-        await page.goto(await site(host(book, 'data-title="First"', head=second)))
+        await page.goto(site.publish(host(book, 'data-title="First"', head=second)))
         await page.get_by_role("button", name="First").click()
         await expect(page.get_by_role("dialog", name="First")).to_be_visible()
         await page.get_by_role("button", name="Second").click()
@@ -125,11 +121,11 @@ async def test_two_of_them_stand_side_by_side(book: Served, window: Opening, sit
 
 
 async def test_on_a_phone_it_fills_the_screen_and_the_tab_key_stays_inside(
-    book: Served, window: Opening, site: Publish
+    book: Served, window: Opening, site: Elsewhere
 ) -> None:
     async with window(width=320, height=640) as one:
         page = one.page
-        await page.goto(await site(host(book)))
+        await page.goto(site.publish(host(book)))
         await page.locator(".launcher").click()
         box = await page.get_by_role("dialog").bounding_box()
         assert box == {"x": 0, "y": 0, "width": 320, "height": 640}
@@ -140,11 +136,11 @@ async def test_on_a_phone_it_fills_the_screen_and_the_tab_key_stays_inside(
 
 @pytest.mark.parametrize(("lang", "says", "side"), [("de", "Stell eine Frage…", "ltr"), ("ar", "اطرح سؤالاً…", "rtl")])
 async def test_it_speaks_the_language_of_the_page(
-    book: Served, window: Opening, site: Publish, lang: str, says: str, side: str
+    book: Served, window: Opening, site: Elsewhere, lang: str, says: str, side: str
 ) -> None:
     async with window() as one:
         page = one.page
-        await page.goto(await site(host(book, lang=lang)))
+        await page.goto(site.publish(host(book, lang=lang)))
         await page.locator(".launcher").click()
         await expect(page.get_by_role("textbox").last).to_have_attribute("placeholder", says)
         await expect(page.locator(".wrap")).to_have_css("direction", side)
