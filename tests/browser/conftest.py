@@ -117,7 +117,7 @@ async def site() -> AsyncIterator[Elsewhere]:
 
         @app.get("/{number}")
         @app.get("/{number}/{path:path}")
-        async def page(number: int, path: str = "") -> Response:  # noqa: ARG001 - a page is the same below its address
+        async def page(number: int, path: str = "") -> Response:
             html, policy = elsewhere.pages[number]
             headers = {"content-security-policy": policy} if policy else {}
             return Response(html, media_type="text/html", headers=headers)
