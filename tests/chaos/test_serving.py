@@ -223,10 +223,10 @@ async def test_a_book_that_is_read_in_again_fails_nobody(calm: House, full: bool
         for number in range(times):
             before = calm.generation
             page.write_text(text.replace("ninety", f"{number + 100}"))
-            await eventually(lambda before=before: calm.generation != before, "a new generation")  # type: ignore[misc]
+            await eventually(lambda before=before: calm.generation != before, "a new generation")
             said[calm.generation] = str(number + 100)
             seen = len(told)
-            await eventually(lambda seen=seen: len(told) >= seen + 2 * readers, "readers who saw it")  # type: ignore[misc]
+            await eventually(lambda seen=seen: len(told) >= seen + 2 * readers, "readers who saw it")
         finished.set()
 
     assert Counter(reader.end for reader in told) == {"answer": len(told)}
