@@ -7,6 +7,8 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 RUNTIME := $(VENV)/.runtime
 DEVELOPMENT := $(VENV)/.development
 MODEL := $(VENV)/.model
+# Where the collections of questions are that quality is measured on. They are not part of this project.
+COLLECTIONS ?= ../shared/data
 
 .PHONY: demo test check fmt lint types bench chaos evals lock clean
 
@@ -33,7 +35,9 @@ chaos: $(DEVELOPMENT) $(MODEL)
 	$(BIN)/python -m pytest tests/chaos --full-size
 
 evals: $(DEVELOPMENT) $(MODEL)
-	$(BIN)/python -m bythebook.evals
+	@if [ -d "$(COLLECTIONS)" ]; then $(BIN)/python -m bythebook.evals quick "$(COLLECTIONS)"; else \
+		echo "There is no folder $(COLLECTIONS) with collections of questions. docs/quality.md says where they come"; \
+		echo "from; then give the folder you keep them in: make evals COLLECTIONS=FOLDER"; fi
 
 # Needs uv; writes no index address. Run it after changing dependencies in pyproject.toml.
 lock:
@@ -41,6 +45,9 @@ lock:
 		pyproject.toml --group build --output-file requirements.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 		pyproject.toml --group build --group dev --output-file requirements-dev.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+		pyproject.toml --group build --extra postgres --extra traces --constraint requirements.lock \
+		--output-file requirements-server.lock
 
 clean:
 	rm -rf $(VENV) .bythebook .mypy_cache .ruff_cache .hypothesis

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from bythebook.assemble import Book
 from bythebook.errors import ConfigurationError
 from bythebook.settings import Settings
 from bythebook.vectors import installed
+from conversations.postgres import Server, running_postgres
 
 if TYPE_CHECKING:
     from bythebook.testing import ScriptedServer
@@ -48,6 +49,22 @@ def model_folder() -> Path:
             raise
         pytest.skip(f"no embedding model: {error}")
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A real PostgreSQL server."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of an empty database, of each kind in turn."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/conversations.db"
+    server: Server = request.getfixturevalue("postgres")
+    return server.empty_database()
 
 
 @pytest.fixture

@@ -47,8 +47,7 @@ async def listening(app: FastAPI) -> AsyncIterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         task = asyncio.create_task(server.serve(sockets=[listener]))
         try:
-            while not server.started and not task.done():  # noqa: ASYNC110 - it tells nobody
-                await asyncio.sleep(0.005)
+            await until(lambda: server.started or task.done())
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
             server.should_exit = True
@@ -109,3 +108,10 @@ async def heard(served: Served, body: dict[str, Any], **headers: str) -> list[He
     async with served.client.stream("POST", "/v1/ask", json=body, headers=told) as response:
         assert response.status_code == 200, await response.aread()
         return [event async for event in events(response)]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that tells nobody when it is so, and not for ever."""
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)

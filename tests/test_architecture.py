@@ -35,7 +35,7 @@ ORDER = (
 )
 """A part may use parts of an earlier line; parts of one line may use each other, but not in a circle."""
 
-STAGES = ("upstream", "pages", "chunks", "vectors", "passages", "conversations", "answers", "ingest")
+STAGES = ("upstream", "pages", "chunks", "vectors", "passages", "conversations", "answers", "access", "ingest")
 READ_THE_ENVIRONMENT = ("settings", "cli")
 AGENT_CONFIG = "bythebook.answers.config"
 """Has a door of its own, `AgentConfig.from_env`, for those who use the agent without the settings."""

@@ -111,6 +111,10 @@ def test_dotenv(tmp_path: Path, line: str, value: str) -> None:
         pytest.param('site_style = "hugo"', "use one of auto, docusaurus, mkdocs", id="an unknown style"),
         pytest.param("site_url = 3", "use text in quotes", id="a number for text"),
         pytest.param('data_dir = ""', "name a folder", id="an empty folder"),
+        pytest.param('rate_limit_key = "often"', "such as 60/minute", id="a limit that is none"),
+        pytest.param('cors_origins = ["https://a.example/"]', "Use 'https://a.example'", id="an origin with a slash"),
+        pytest.param("cors_origins = [1]", "use a list of texts", id="numbers in a list"),
+        pytest.param("trusted_proxies = 10", "use a list of texts", id="a number for a list"),
     ],
 )
 def test_what_is_refused(tmp_path: Path, toml: str, message: str) -> None:
@@ -152,6 +156,21 @@ def test_a_threshold_is_auto_or_a_number(tmp_path: Path, value: str, threshold: 
 )
 def test_the_bounds_themselves_are_allowed(tmp_path: Path, toml: str, name: str, bound: float) -> None:
     assert getattr(load(tmp_path, toml=toml), name) == bound
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param({"toml": 'cors_origins = ["https://a.example", "http://b.example:81"]'}, id="a list"),
+        pytest.param({"env": "BYTHEBOOK_CORS_ORIGINS=https://a.example,http://b.example:81"}, id="commas"),
+        pytest.param({"env": "BYTHEBOOK_CORS_ORIGINS='https://a.example http://b.example:81'"}, id="spaces"),
+        pytest.param({"cors_origins": ("https://a.example", "http://b.example:81")}, id="from Python"),
+    ],
+)
+def test_several_values(tmp_path: Path, given: dict[str, Any]) -> None:
+    settings = load(tmp_path, **given)
+    assert settings.cors_origins == ("https://a.example", "http://b.example:81")
+    assert "https://a.example http://b.example:81" in [value for _, value, *_ in settings.shown()]
 
 
 def test_models_are_kept_where_caches_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bythebook.answers import AgentRequest, AgentResponse, Outcome, ResponseMetadata
+    from bythebook.answers.events import Answered, Entered, Said, Searched, State
     from bythebook.assemble import Book
-    from bythebook.errors import BookError
+    from bythebook.errors import (
+        BookError,
+        ConfigurationError,
+        ContextOverflow,
+        DeadlineExceeded,
+        InputError,
+        NotFound,
+        ProviderError,
+        RateLimited,
+        RetrievalError,
+        Unavailable,
+    )
     from bythebook.ingest import Report
     from bythebook.passages import Citation, Filters, RetrievalContext, RetrievalResult
     from bythebook.settings import Settings
@@ -16,23 +28,49 @@ if TYPE_CHECKING:
 __all__ = [
     "AgentRequest",
     "AgentResponse",
+    "Answered",
     "Book",
     "BookError",
     "Citation",
+    "ConfigurationError",
+    "ContextOverflow",
+    "DeadlineExceeded",
+    "Entered",
     "Filters",
+    "InputError",
+    "NotFound",
     "Outcome",
+    "ProviderError",
+    "RateLimited",
     "Report",
     "ResponseMetadata",
     "RetrievalContext",
+    "RetrievalError",
     "RetrievalResult",
+    "Said",
+    "Searched",
     "Settings",
+    "State",
+    "Unavailable",
 ]
 
 # Each name is imported when it is first asked for, so that importing the package costs nothing.
 _HOMES = {
     "bythebook.answers": ("AgentRequest", "AgentResponse", "Outcome", "ResponseMetadata"),
     "bythebook.assemble": ("Book",),
-    "bythebook.errors": ("BookError",),
+    "bythebook.answers.events": ("Answered", "Entered", "Said", "Searched", "State"),
+    "bythebook.errors": (
+        "BookError",
+        "ConfigurationError",
+        "ContextOverflow",
+        "DeadlineExceeded",
+        "InputError",
+        "NotFound",
+        "ProviderError",
+        "RateLimited",
+        "RetrievalError",
+        "Unavailable",
+    ),
     "bythebook.ingest": ("Report",),
     "bythebook.passages": ("Citation", "Filters", "RetrievalContext", "RetrievalResult"),
     "bythebook.settings": ("Settings",),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from bythebook.answers.spoken import Spoken
     from bythebook.answers.tool import SearchArguments
     from bythebook.conversations import Conversations
-    from bythebook.conversations.followups import Standalone
+    from bythebook.conversations.followups import Exchange, Standalone
     from bythebook.gaps.notebook import Notebook
     from bythebook.passages import Filters, RetrievalResult
     from bythebook.passages.evidence import Evidence
@@ -53,23 +53,29 @@ class Asker:
     conversations: Conversations | None = None
     notebook: Notebook | None = None
 
-    async def ask(self, request: AgentRequest, *, user_id: str = "") -> AgentResponse:
+    async def ask(self, request: AgentRequest, *, user_id: str = "", history: Sequence[Exchange] = ()) -> AgentResponse:
         """The answer, once it is whole."""
-        async with aclosing(self.stream(request, user_id=user_id)) as events:
+        async with aclosing(self.stream(request, user_id=user_id, history=history)) as events:
             async for event in events:
                 if isinstance(event, Answered):
                     return event.response
         raise AssertionError("a stream ends with an answer or an error")
 
-    def stream(self, request: AgentRequest, *, user_id: str = "") -> AsyncGenerator[Event]:
-        """What happens on the way to the answer, which is the last event and is kept before it is given."""
-        return witnessed(request, self._stream(request, user_id))
+    def stream(
+        self, request: AgentRequest, *, user_id: str = "", history: Sequence[Exchange] = ()
+    ) -> AsyncGenerator[Event]:
+        """What happens on the way to the answer, which is the last event and is kept before it is given.
 
-    async def _stream(self, request: AgentRequest, user_id: str) -> AsyncGenerator[Event]:
+        `history` is for callers who keep the conversation themselves; one with a session has its own.
+        """
+        return witnessed(request, self._stream(request, user_id, history))
+
+    async def _stream(self, request: AgentRequest, user_id: str, history: Sequence[Exchange]) -> AsyncGenerator[Event]:
         yield Entered(State.RECEIVED)
         pace = Pace(Deadline.after(self.config.answer_seconds, first_token=self.config.first_token_seconds))
         yield Entered(State.VALIDATING)
         async with self._opened(pace) as edition, self._remembering(request, user_id, pace) as memory:
+            memory.history = memory.history or tuple(history)
             course = Course(request, edition, memory, pace)
             async with aclosing(self._answer(course)) as events:
                 async for event in events:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from bythebook.answers import AgentRequest
 from bythebook.ask import Asker
+from bythebook.course import Pace
 from bythebook.errors import ConfigurationError, NotFound
 from bythebook.gaps import aside
 from bythebook.gaps.notebook import Notebook
@@ -18,6 +19,7 @@ from bythebook.passages import EVERYWHERE
 from bythebook.passages.generations import Generations
 from bythebook.passages.retriever import Retriever
 from bythebook.passages.shelf import Shelf
+from bythebook.upstream.deadline import Deadline
 from bythebook.vectors import installed
 from bythebook.vectors.local import IDENTITY, local_embedder
 
@@ -30,10 +32,12 @@ if TYPE_CHECKING:
     from bythebook.answers import AgentResponse
     from bythebook.answers.agent import Speaker
     from bythebook.answers.events import Event
+    from bythebook.answers.extractive_model import ExtractiveModel
     from bythebook.conversations import Conversation, Conversations
     from bythebook.conversations.asked import Asked, Feedback, Rating
     from bythebook.conversations.database import Database
     from bythebook.conversations.feedback import Ledger
+    from bythebook.conversations.followups import Exchange
     from bythebook.gaps import GapReport
     from bythebook.ingest import Progress, Report
     from bythebook.ingest.run import Workshop
@@ -143,20 +147,33 @@ class Book:
     async def search(self, query: str, *, top_k: int | None = None, filters: Filters = EVERYWHERE) -> RetrievalContext:
         """The passages that bear most on the query, best first."""
         request = AgentRequest(query, top_k=top_k, filters=filters)
+        wanted = request.top_k or self._settings.retrieval_top_k
+        pace = Pace(Deadline.after(self._settings.answer_seconds, first_token=self._settings.first_token_seconds))
         async with self._shelf.edition() as edition:
-            wanted = request.top_k or self._settings.retrieval_top_k
-            return (await self.retriever.retrieve(edition, request.query, top_k=wanted, filters=filters)).context
+            found = await self.retriever.retrieve(
+                edition, request.query, top_k=wanted, filters=filters, within=pace.within
+            )
+            return found.context
 
     async def ask(self, request: AgentRequest | str, *, user_id: str = "") -> AgentResponse:
         """An answer from the book's own sentences, or an honest refusal. `user_id` says whose the session is."""
         return await (await self._asker(request)).ask(_request(request), user_id=user_id)
 
     async def stream(
-        self, request: AgentRequest | str, *, session_id: str | None = None, user_id: str = ""
+        self,
+        request: AgentRequest | str,
+        *,
+        session_id: str | None = None,
+        user_id: str = "",
+        history: Sequence[Exchange] = (),
     ) -> AsyncGenerator[Event]:
-        """What happens on the way to the answer, which is the last event."""
+        """What happens on the way to the answer, which is the last event.
+
+        A question of a session has its history there; for one without, whoever asks may give it.
+        """
         asked = _request(request, session_id)
-        async with aclosing((await self._asker(asked)).stream(asked, user_id=user_id)) as events:
+        asker = await self._asker(asked)
+        async with aclosing(asker.stream(asked, user_id=user_id, history=history)) as events:
             async for event in events:
                 yield event
 
@@ -177,6 +194,14 @@ class Book:
     async def conversations(self) -> Conversations:
         """Where this book's conversations are kept."""
         return await self._open_conversations()
+
+    def extractive_model(self) -> ExtractiveModel:
+        """This book's own sentences as a model of the Agents SDK, for an agent of yours."""
+        from bythebook.answers.extractive_model import ExtractiveModel
+
+        config = self._settings.agent_config()
+        asker = Asker(self._shelf, self.embedder, self.retriever, config)
+        return ExtractiveModel(lambda question, history: asker.ask(AgentRequest(question), history=history))
 
     async def rate(self, response_id: str, rating: Rating | str, reason: str = "", *, user_id: str = "") -> Feedback:
         """Keep what this reader thinks of an answer they were given: `up` or `down`. A later rating replaces it.
@@ -267,6 +292,11 @@ class Book:
             self._stack.push_async_callback(store.close)
             self._conversations = store
         return self._conversations
+
+    async def prepare(self) -> None:
+        """Open ahead of the first question what it would wait for: the model's side and the database."""
+        await self._open_speaker()
+        await self._open_conversations()
 
     def edition(self) -> AbstractAsyncContextManager[Edition]:
         """The generation that is current now, open for looking at until the context ends."""

@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from bythebook.answers.config import ALIASES, AgentConfig, Followups, Unsupported
 from bythebook.answers.providers import Mode  # noqa: TC001 - read when it runs
 from bythebook.errors import ConfigurationError, InputError
+from bythebook.wire import as_json
 
 PREFIX = "BYTHEBOOK_"
 FILE = "bythebook.toml"
@@ -86,7 +87,10 @@ class Settings:
     session_days: float = _setting(
         0.0, "After how many idle days a session is forgotten. 0: never.", least=0, most=36500
     )
-
+    host: str = _setting("127.0.0.1", "The address the server listens on; 0.0.0.0 is every one the machine has.")
+    port: int = _setting(8000, "The port the server listens on; 0 is any that is free.", least=0, most=65535)
+    workers: int = _setting(1, "How many processes answer readers.", least=1, most=64)
+    shutdown_seconds: float = _setting(8.0, "How long a server that stops lets answers finish.", least=0.0, most=600.0)
     log_level: LogLevel = _setting("info", "How much the server logs: everything from this level on.")
     log_format: LogFormat = _setting("json", "How the server logs: one JSON object to a line, or text for a person.")
     log_content: Switch = _setting("off", "Whether questions and answers may stand in the log.")
@@ -135,6 +139,10 @@ class Settings:
         """What of the settings concerns the agent."""
         names = [known.name for known in fields(AgentConfig) if known.name in KNOWN]
         return AgentConfig(**{name: getattr(self, name) for name in names})
+
+    def as_arguments(self) -> dict[str, Any]:
+        """Every value in JSON's own types, with which another process can `load` the same settings."""
+        return {name: as_json(getattr(self, name)) for name in KNOWN}
 
     def shown(self) -> list[tuple[str, str, str, str]]:
         """Each setting: name, value, origin, and what it is for."""
@@ -289,7 +297,7 @@ def _are_origins(listed: tuple[str, ...]) -> None:
         checked_origin(each)
 
 
-_CHECKS: dict[str, Callable[[Any], None]] = {
+_CHECKS: Mapping[str, Callable[[Any], None]] = {
     "rate_limit_key": _is_limit,
     "rate_limit_address": _is_limit,
     "cors_origins": _are_origins,

@@ -7,10 +7,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bythebook.errors import BookError
 from bythebook.observe import masked, request_id
 
 if TYPE_CHECKING:
-    from bythebook.errors import BookError
+    from collections.abc import Iterator
 
 
 def as_json(value: Any) -> Any:
@@ -45,3 +46,15 @@ def error_response(error: BookError) -> dict[str, Any]:
         "recoverable": error.recoverable,
         "request_id": request_id.get() or None,
     }
+
+
+def as_error(response: dict[str, Any]) -> BookError:
+    """What an ErrorResponse of ours tells of, as the error it was."""
+    kind = next((kind for kind in _kinds(BookError) if kind.code == response["error"]), BookError)
+    return kind(response["message"], retry_after=response["retry_after"])
+
+
+def _kinds(family: type[BookError]) -> Iterator[type[BookError]]:
+    yield family
+    for kind in family.__subclasses__():
+        yield from _kinds(kind)

@@ -17,33 +17,16 @@ from bythebook.conversations.sql import open_conversations
 from bythebook.errors import InputError, NotFound, Unavailable
 from bythebook.passages import RetrievalResult
 from conversations.another_process import spawn
-from conversations.postgres import running_postgres
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-    from pathlib import Path
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from bythebook.conversations import Conversations
-    from conversations.postgres import Server
 
 FOUND = RetrievalResult(
     "c1", "d1", "ROS 2 is a framework.", 0.87, 1, "https://book/ros2", "ROS 2", 0, 6, heading_hierarchy=("ROS 2",)
 )
 QUESTION = "What is ROS 2?"
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Server]:
-    with running_postgres() as server:
-        yield server
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/conversations.db"
-    server: Server = request.getfixturevalue("postgres")
-    return server.empty_database()
 
 
 @pytest_asyncio.fixture

@@ -20,30 +20,13 @@ from bythebook.conversations.database import open_database
 from bythebook.conversations.schema import METADATA, VERSION
 from bythebook.conversations.sql import open_conversations
 from bythebook.errors import BookError, ConfigurationError, Unavailable
-from conversations.postgres import running_postgres
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from sqlalchemy import Connection
 
     from conversations.postgres import Server
 
 STARTED = Conversation([Message("system", "Answer from the book.")])
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Server]:
-    with running_postgres() as server:
-        yield server
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/conversations.db"
-    server: Server = request.getfixturevalue("postgres")
-    return server.empty_database()
 
 
 async def test_the_migrations_make_the_tables_we_use(url: str) -> None:

@@ -17,6 +17,8 @@ import pytest
 from bythebook.chunks.split import Sizes
 from bythebook.errors import ConfigurationError, InputError
 from bythebook.pages import Listed, Page, Skipped
+from bythebook.pages.folder import Folder
+from bythebook.pages.generators import Style
 from index_contents import contents
 from markdown_pages import page_of
 from wordbook import WordBook, WordEmbedder
@@ -224,7 +226,7 @@ async def test_a_book_of_which_no_page_can_be_read_is_refused(
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "a.md").write_bytes(b"# Caf\xe9")
     with pytest.raises(InputError, match=r"no page could be read. Nothing was changed.\n  a.md: "):
-        await book.ingest(tmp_path / "broken", rebuild=rebuild)
+        await book.ingest(tmp_path / "broken", rebuild=rebuild, alone=rebuild)
     assert book.generations.current() == ("g000001" if rebuild else "")
 
 
@@ -305,6 +307,34 @@ async def test_other_sources_stay_unless_these_shall_stand_alone(book: WordBook,
     alone = await book.ingest(signals, alone=True)
     assert (alone.pages, did(alone), alone.embedded) == (2, (0, 0, 2, 2), 0)
     await assert_as_if_made_anew(book, signals)
+
+
+async def test_a_rebuild_must_be_given_every_source_or_stand_alone(book: WordBook, lighthouse: Path) -> None:
+    keeping, signals = lighthouse / "keeping", lighthouse / "signals"
+    await book.ingest(keeping, signals)
+    for work in (book.ingest, book.rehearse):
+        with pytest.raises(InputError, match=r"would lose the pages of '.*keeping'.*--alone"):
+            await work(signals, rebuild=True)
+    assert book.generations.current() == "g000001"
+
+    assert (await book.ingest(signals, keeping, rebuild=True)).pages == 4
+    assert (await book.ingest(signals, rebuild=True, alone=True)).pages == 2
+
+
+async def test_a_rebuild_of_a_damaged_book_needs_no_more_than_its_pages(book: WordBook, lighthouse: Path) -> None:
+    await book.ingest(lighthouse / "keeping")
+    (book.folder / "g000001" / "book.db").write_bytes(b"damaged")
+
+    assert (await book.ingest(lighthouse / "signals", rebuild=True)).pages == 2
+
+
+async def test_another_style_makes_other_pages_of_unchanged_files(book: WordBook, lighthouse: Path) -> None:
+    (lighthouse / "index.md").write_text("# The café\n\nOil.\n\n## Größe & Co\n\nA lamp.")
+    await book.ingest(Folder(lighthouse, style=Style.PLAIN))
+    report = await book.ingest(Folder(lighthouse, style=Style.SPHINX))
+
+    assert report.changed > 0
+    assert did(await book.ingest(Folder(lighthouse, style=Style.SPHINX))) == (0, 0, 0, 5)
 
 
 def kept(book: WordBook) -> dict[Path, bytes]:

@@ -250,3 +250,37 @@ def test_help_and_version_are_there(bythebook: Run) -> None:
     assert "ingest" in bythebook("--help").stdout
     assert bythebook("--version").stdout.strip() == "0.1.0"
     assert bythebook().returncode == 2
+
+
+def test_a_data_folder_that_cannot_be_one_is_named(bythebook: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder", encoding="utf-8")
+    for arguments in (("ask", "lamp"), ("status",), ("ingest", tmp_path)):
+        done = bythebook(*arguments, "--data-dir", tmp_path / "file")
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1
+        assert "file" in done.stderr
+        assert "cannot be used: Not a directory. Check the path." in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+def test_an_answer_that_cannot_be_written_is_a_failure(model_folder: Path, tmp_path: Path) -> None:
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "BYTHEBOOK_MODEL_FOLDER": str(model_folder)}
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "bythebook", "config"],
+            cwd=tmp_path,
+            env=environment,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+    assert (done.returncode, done.stderr) == (1, "error: it could not be written down: No space left on device.\n")
+
+
+def test_closed_streams_are_no_failure(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m bythebook config >&- 2>&-"
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    done = subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, env=environment, check=False, timeout=120)
+    assert done.returncode == 0

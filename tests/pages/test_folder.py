@@ -271,3 +271,12 @@ async def test_every_page_has_a_title(tmp_path: Path, files: dict[str, str | byt
 
 def test_names_are_made_readable() -> None:
     assert humanised("module-1_ros2") == "Module 1 Ros2"
+
+
+async def test_what_is_excluded_is_no_part_of_the_book(tmp_path: Path) -> None:
+    for path in ("index.md", "talks/one.md", "talks/deep/two.md", "talks.md", "other/talks/three.md"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("# Page\n\nText.", encoding="utf-8")
+    folder = Folder(tmp_path, exclude=("talks",))
+    listed = [item.path async for item in folder.listing()]
+    assert listed == ["index.md", "other/talks/three.md", "talks.md"]

@@ -84,36 +84,37 @@ class Taken:
 class Rates:
     """Counts against limits."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, clean_every: float = CLEAN_EVERY_SECONDS) -> None:
         self._database = database
         self._refused: dict[str, float] = {}
+        self._clean_every = clean_every
         self._cleaned = time.monotonic()
 
     async def hit(self, subject: str, limit: Limit) -> None:
         """Count a request. Raises RateLimited, with the seconds to wait, when it is one too many."""
-        until = self._refused.get(subject, 0.0)
-        if (left := until - time.monotonic()) > 0:
-            raise _one_too_many(limit, left)
-        try:
-            await self.take(subject, limit)
-        except RateLimited as error:
-            self._remember(subject, error.retry_after or 0.0)
-            raise
+        left = self._refused.get(subject, 0.0) - time.monotonic()
+        if left <= 0:
+            row = await self._database.write(lambda connection: self._count(connection, subject, limit))
+            if row.taken <= limit.most:
+                return
+            left = row.left
+            self._remember(subject, left)
+        raise _one_too_many(limit, left)
 
     async def take(self, subject: str, limit: Limit) -> Taken:
-        """Count what may be given back. Raises RateLimited when all is taken."""
-        row = await self._database.write(lambda connection: self._counted(connection, subject, limit))
+        """Count what may be given back. Raises RateLimited when all is taken, which may change at any time."""
+        row = await self._database.write(lambda connection: self._count(connection, subject, limit))
         if row.taken > limit.most:
             raise _one_too_many(limit, row.left)
         return Taken(subject, limit, row.until)
 
     async def give_back(self, taken: Taken) -> None:
-        """Take it as if it had not been taken."""
+        """Count it no longer."""
         given = {"this": taken.subject, "window": taken.until, "most": taken.limit.most}
         await self._database.write(lambda connection: connection.execute(_GIVE_BACK, given))
 
-    def _counted(self, connection: Connection, subject: str, limit: Limit) -> Any:
-        if time.monotonic() - self._cleaned > CLEAN_EVERY_SECONDS:
+    def _count(self, connection: Connection, subject: str, limit: Limit) -> Any:
+        if time.monotonic() - self._cleaned >= self._clean_every:
             self._cleaned = time.monotonic()
             connection.execute(_CLEAN)
         given = {"this": subject, "most": limit.most, "seconds": limit.seconds}
@@ -128,7 +129,7 @@ class Rates:
 
 
 def _one_too_many(limit: Limit, left: float) -> RateLimited:
+    # Whole seconds, so that the answer and its Retry-After header say the same.
     wait = max(1, math.ceil(left))
-    return RateLimited(
-        f"more than {limit.most} requests in {limit.seconds:g} seconds. Wait {wait} seconds.", retry_after=wait
-    )
+    complaint = f"more than {limit.most} requests in {limit.seconds:g} seconds. Wait {wait} seconds."
+    return RateLimited(complaint, retry_after=wait)

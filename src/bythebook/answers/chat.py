@@ -7,8 +7,6 @@ the reader, never an object that is validated for every token.
 from __future__ import annotations
 
 import json
-import time
-import uuid
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
@@ -16,17 +14,9 @@ import httpx2
 import openai
 from agents import Model, ModelResponse, Usage
 from agents.models.chatcmpl_converter import Converter
-from openai.types.responses import (
-    Response,
-    ResponseCompletedEvent,
-    ResponseFunctionToolCall,
-    ResponseOutputMessage,
-    ResponseOutputText,
-    ResponseTextDeltaEvent,
-    ResponseUsage,
-)
-from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails
+from openai.types.responses import ResponseCompletedEvent
 
+from bythebook.answers import responses
 from bythebook.answers.reply import Reply
 from bythebook.errors import InputError, ProviderError
 from bythebook.observe import figure
@@ -174,14 +164,14 @@ class TurnModel(Model):
         """What the SDK asks for. Schemas, handoffs, traces and stored prompts have no place in a chat completion."""
         messages = _messages(system_instructions, input)
         more = {"tools": [Converter.tool_to_openai(tool) for tool in tools]} if tools else {}
-        item = f"msg_{uuid.uuid4().hex}"
+        item = responses.new_item()
         number = 0
         async with aclosing(self.say(messages, **more)) as heard:
             async for text in heard:
                 if isinstance(text, Reply):
                     yield _completed(text, item=item, model=self._endpoint.provider.model, number=number)
                 else:
-                    yield _delta(text, item=item, number=number)
+                    yield responses.delta(text, item=item, number=number)
                 number += 1
 
     async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
@@ -204,48 +194,12 @@ def _messages(system: str | None, given: str | list[TResponseInputItem]) -> list
     return [{"role": "system", "content": system}, *messages] if system else messages
 
 
-def _delta(text: str, *, item: str, number: int) -> ResponseTextDeltaEvent:
-    return ResponseTextDeltaEvent.model_construct(
-        content_index=0,
-        delta=text,
-        item_id=item,
-        logprobs=[],
-        output_index=0,
-        sequence_number=number,
-        type="response.output_text.delta",
-    )
-
-
 def _completed(said: Reply, *, item: str, model: str, number: int) -> ResponseCompletedEvent:
-    output: list[Any] = []
-    if said.text:
-        text = ResponseOutputText(annotations=[], text=said.text, type="output_text", logprobs=[])
-        output.append(
-            ResponseOutputMessage(id=item, content=[text], role="assistant", status="completed", type="message")
-        )
-    output.extend(
-        ResponseFunctionToolCall(call_id=call.id, name=call.name, arguments=call.arguments, type="function_call")
-        for call in said.tool_calls
-    )
-    response = Response.model_construct(
-        id=f"resp_{uuid.uuid4().hex}",
-        created_at=time.time(),
+    spoken = [responses.message(said.text, item=item)] if said.text else []
+    return responses.completed(
+        [*spoken, *map(responses.tool_call, said.tool_calls)],
         model=model,
-        object="response",
-        output=output,
-        tool_choice="auto",
-        tools=[],
-        parallel_tool_calls=False,
-        usage=_usage(said),
-    )
-    return ResponseCompletedEvent.model_construct(response=response, sequence_number=number, type="response.completed")
-
-
-def _usage(said: Reply) -> ResponseUsage:
-    return ResponseUsage.model_construct(
-        input_tokens=said.prompt_tokens,
-        output_tokens=said.completion_tokens,
-        total_tokens=said.prompt_tokens + said.completion_tokens,
-        input_tokens_details=InputTokensDetails.model_construct(cached_tokens=0, cache_write_tokens=0),
-        output_tokens_details=OutputTokensDetails(reasoning_tokens=0),
+        number=number,
+        prompt_tokens=said.prompt_tokens,
+        completion_tokens=said.completion_tokens,
     )

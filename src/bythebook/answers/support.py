@@ -113,7 +113,7 @@ class Support:
         return " ".join(quote.text for quote in self.quotes)
 
 
-# Fitted with `python -m bythebook.evals fit-proof` on wice, fool_me_twice and scifact, every set and both answers
+# Fitted with `python -m bythebook.evals proof --fit` on wice, fool_me_twice and scifact, every set and both answers
 # weighing the same. Fitted on two of them, the rule ranks the third with an AUROC of .81, .64 and .75.
 _BIAS = -1.66
 _WEIGHTS = Features(quoted=2.4, cosine=1.18, numbers_missing=-1.24, names_missing=-0.52, turned=-0.71)

@@ -10,21 +10,36 @@ import os
 import sys
 
 from bythebook.cli import answering
-from bythebook.cli.doing import FAILED, WRONG, complain, leave
+from bythebook.cli.doing import FAILED, WRONG, complain, leave, say
 from bythebook.errors import BookError, ConfigurationError, InputError
 
 
 def main() -> None:
     """Run the command line; a failure becomes a message and an exit code."""
+    # A process can be started with its streams closed: what it says then goes nowhere.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115, PTH123 - open until the process ends
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115, PTH123
     try:
         _run()
     except BookError as error:
         complain(error, as_object="--json" in sys.argv)
         sys.exit(WRONG if isinstance(error, ConfigurationError | InputError) else FAILED)
     except BrokenPipeError:
-        # Whoever was reading has left. Python would complain once more when it closes the stream.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _say_no_more()  # Whoever was reading has left.
         sys.exit(FAILED)
+    except OSError as error:
+        if error.filename is None:
+            _say_no_more()
+            say(f"error: it could not be written down: {error.strerror or error}.")
+            sys.exit(FAILED)
+        reason = ConfigurationError(f"{str(error.filename)!r} cannot be used: {error.strerror}. Check the path.")
+        complain(reason, as_object="--json" in sys.argv)
+        sys.exit(WRONG)
+
+
+def _say_no_more() -> None:
+    """Let go of standard output: Python would complain once more when it closes the stream."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run() -> None:

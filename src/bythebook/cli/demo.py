@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from bythebook.answers import AgentResponse
     from bythebook.settings import Settings
 
+NOT_THE_MANUAL = ("transcripts",)
+"""Conversations about other books are kept beside the manual; they would answer what they were asked."""
 QUESTION = "How does By the Book prove an answer?"
 
 
@@ -37,10 +39,11 @@ def demo(
 
 async def _demo(chosen: Settings, question: str) -> AgentResponse:
     from bythebook.assemble import Book
+    from bythebook.pages.folder import Folder
 
     async with Book.open(chosen, say=say) as book:
         with showing_progress() as progress:
-            report = await book.ingest(manual(), progress=progress)
+            report = await book.ingest(Folder(manual(), exclude=NOT_THE_MANUAL), progress=progress)
         say(summary(report, dry_run=False) + "\n")
         response = await book.ask(question)
         book.part()

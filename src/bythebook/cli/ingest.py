@@ -38,7 +38,7 @@ def ingest(
         print_json(report)
     else:
         echo(summary(report, dry_run=dry_run))
-        _show_skipped(report)
+        show_skipped(report)
     if report.skipped:
         raise typer.Exit(SOME_SKIPPED)
 
@@ -64,7 +64,8 @@ def summary(report: Report, *, dry_run: bool) -> str:
     )
 
 
-def _show_skipped(report: Report) -> None:
+def show_skipped(report: Report) -> None:
+    """Which files are not in the book, and why."""
     for skipped in report.skipped[:_MOST_SHOWN]:
         say(f"skipped {skipped.path}: {skipped.reason}")
     if len(report.skipped) > _MOST_SHOWN:

@@ -28,7 +28,7 @@ from sqlalchemy.types import TypeDecorator
 if TYPE_CHECKING:
     from sqlalchemy import Dialect
 
-VERSION = "0003"
+VERSION = "0004"
 """The newest migration. The tables below are what the migrations up to it make."""
 
 
@@ -163,6 +163,20 @@ rates = Table(
     Column("until", Float, nullable=False),  # when counting starts afresh, by the database's own clock
     Column("taken", Integer, nullable=False),
     Index("ix_rates_until", "until"),
+)
+
+repeats = Table(
+    "repeats",
+    METADATA,
+    Column("user_id", Text, primary_key=True),
+    Column("key", Text, primary_key=True),  # the Idempotency-Key of the request
+    Column("asked", Text, nullable=False),  # a fingerprint of the request
+    Column("session_id", Text, ForeignKey("conversations.id", ondelete="CASCADE")),  # forgotten with its conversation
+    Column("answer", Text),  # once there is one
+    Column("owner", Text, nullable=False),  # who answers it
+    Column("until", Float, nullable=False),  # how long it is held, or its answer kept, by the database's own clock
+    Index("ix_repeats_session_id", "session_id"),
+    Index("ix_repeats_until", "until"),
 )
 
 asked = Table(

@@ -6,16 +6,16 @@ import asyncio
 import hashlib
 import json
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from bythebook.chunks import Chunk
 from bythebook.passages import Passage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping, Sequence
 
-    from bythebook.chunks import Chunk
     from bythebook.ingest import Progress
     from bythebook.passages import PassageStore
     from bythebook.passages.catalogue import ChunkRecord
@@ -53,7 +53,7 @@ class Changes:
 
 def fingerprint(chunk: Chunk) -> str:
     """Of everything that is stored of the chunk but the time: that alone is no reason to write it again."""
-    stored = {name: value for name, value in asdict(chunk).items() if name != "created_at"}
+    stored = {name: getattr(chunk, name) for name in Chunk.__slots__ if name != "created_at"}
     return hashlib.sha256(json.dumps(stored, sort_keys=True).encode()).hexdigest()
 
 

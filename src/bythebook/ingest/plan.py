@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bythebook.errors import InputError
-from bythebook.pages import Listed, Skipped, Unreadable
+from bythebook.pages import Block, Listed, Skipped, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -171,6 +171,6 @@ async def _look_at(
 
 def fingerprint(page: Page, recipe: str) -> str:
     """Of everything the page's chunks depend on. When it was last touched is not among it."""
-    blocks = [astuple(block) for block in page.blocks]
+    blocks = [[getattr(block, name) for name in Block.__slots__] for block in page.blocks]
     content = [recipe, page.url, page.title, page.text, blocks, page.module_name, page.chapter_id]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()

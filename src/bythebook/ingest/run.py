@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from bythebook.chunks.split import split
+from bythebook.errors import BookError, InputError
 from bythebook.ingest import Report
 from bythebook.ingest.changes import Changes, Vectors, leaving
 from bythebook.ingest.coverage import remember_coverage
@@ -102,7 +103,7 @@ async def ingest(workshop: Workshop, sources: Sequence[PageSource], *, alone: bo
     with span("ingest"), workshop.generations.writing():
         workshop.generations.sweep()
         with ExitStack() as stack:
-            survey = _survey(workshop, sources, stack, rebuild=rebuild)
+            survey = _survey(workshop, sources, stack, alone=alone, rebuild=rebuild)
             generation, embedded = await _carry_out(survey, alone=alone)
         survey.stamps.keep(survey.plan.stamps)
         remember_coverage(workshop.folder, survey.plan.coverage)
@@ -138,7 +139,7 @@ async def rehearse(workshop: Workshop, sources: Sequence[PageSource], *, alone: 
     """What `ingest` would do, writing nothing."""
     started = time.perf_counter()
     with ExitStack() as stack:
-        survey = _survey(workshop, sources, stack, rebuild=rebuild)
+        survey = _survey(workshop, sources, stack, alone=alone, rebuild=rebuild)
         written = recorded(workshop.folder, workshop.embedder.identity)
         vectors = Vectors(workshop.embedder, written, survey.book)
         missing = [chunk async for chunk in vectors.missing(survey.chunks(alone=alone))]
@@ -151,11 +152,30 @@ async def rehearse(workshop: Workshop, sources: Sequence[PageSource], *, alone: 
         return _report(survey.plan, after, generation="", embedded=len(missing), started=started)
 
 
-def _survey(workshop: Workshop, sources: Sequence[PageSource], stack: ExitStack, *, rebuild: bool) -> _Survey:
+def _survey(
+    workshop: Workshop, sources: Sequence[PageSource], stack: ExitStack, *, alone: bool, rebuild: bool
+) -> _Survey:
     book = None
+    if rebuild and not alone:
+        _refuse_to_forget(workshop.generations, sources)
     if not rebuild and workshop.generations.current():
         book = open_edition(workshop.generations, workshop.embedder.identity, stack)
     return _Survey(workshop, sources, book, Stamps(workshop.folder, workshop.recipe))
+
+
+def _refuse_to_forget(generations: Generations, sources: Sequence[PageSource]) -> None:
+    """A rebuild has only the sources it is given: it must be given all of them."""
+    try:
+        with generations.reading() as folder, closing(Catalogue.open(folder / CATALOGUE)) as catalogue:
+            known = catalogue.sources()
+    except BookError:
+        return  # There is no book, or it is damaged, which is what a rebuild is for.
+    given = {source.name for source in sources}
+    if others := [name for name in known if name not in given]:
+        raise InputError(
+            f"a rebuild makes the index from nothing, and would lose the pages of {', '.join(map(repr, others))}. "
+            "Name all sources, or add --alone to leave those pages out. Nothing was changed."
+        )
 
 
 def _of_other_sources(catalogue: Catalogue, sources: Sequence[PageSource], plan: Plan) -> list[str]:

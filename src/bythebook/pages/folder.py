@@ -18,7 +18,7 @@ from bythebook.pages.walking import walk
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Collection, Iterator
 
 LARGEST = 20_000_000
 """Bytes beyond which a file is not a page."""
@@ -39,16 +39,20 @@ _NOT_CONTENT = frozenset(["robots.txt", "requirements.txt", "cmakelists.txt", "l
 class Folder:
     """The documents below a folder, at the addresses their generator publishes them under.
 
-    `site_url` is where the book is published; without it, pages are known by their file's URI.
+    `site_url` is where the book is published; without it, pages are known by their file's URI. Files and folders to
+    `exclude`, named from the root, are no part of the book.
     """
 
-    def __init__(self, root: str | Path, *, site_url: str = "", style: Style | None = None) -> None:
+    def __init__(
+        self, root: str | Path, *, site_url: str = "", style: Style | None = None, exclude: Collection[str] = ()
+    ) -> None:
         given = Path(root).expanduser()
         if not (given.is_dir() or given.is_file()):
             raise InputError(f"there is no folder or file {str(root)!r}; check the path")
         self._root = given.resolve()
         self._site_url = site_url
         self._style = style or detect(self._root)
+        self._exclude = frozenset(map(PurePosixPath, exclude))
 
     @property
     def name(self) -> str:
@@ -65,6 +69,8 @@ class Folder:
         paths = walk(self._root, style=self._style) if self._root.is_dir() else iter([PurePosixPath(self._root.name)])
         known: dict[str, str] = {}
         for path in paths:
+            if isinstance(path, PurePosixPath) and not self._exclude.isdisjoint((path, *path.parents)):
+                continue
             item = path if isinstance(path, Skipped) else self._list(path)
             if isinstance(item, Listed) and known.setdefault(item.url, item.path) != item.path:
                 item = Skipped(item.path, f"{known[item.url]!r} is published at the same address, {item.url}")
@@ -84,7 +90,8 @@ class Folder:
             return Skipped(str(path), f"it cannot be opened: {exc.strerror}")
         if stat.st_size > LARGEST:
             return Skipped(str(path), _too_large(stat))
-        return Listed(self._url(path), str(path), f"{stat.st_mtime_ns}:{stat.st_size}")
+        # The style goes into the anchors of a page: with another one, an unchanged file is another page.
+        return Listed(self._url(path), str(path), f"{stat.st_mtime_ns}:{stat.st_size}:{self._style}")
 
     def _not_supported(self, path: PurePosixPath, suffix: str) -> Skipped | None:
         if suffix in _EXPECTED:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bythebook.chunks.units import UnitKind, units
 from bythebook.passages import EVERYWHERE
-from bythebook.passages.evidence import confidence, glance, weigh
+from bythebook.passages.evidence import confidence, glance
 from bythebook.passages.strangers import STRANGERS
 from bythebook.together import together
 
@@ -101,8 +101,12 @@ def _question(text: str) -> str:
 async def _confidence(edition: Edition, embedder: Embedder, retriever: Retriever, question: str) -> float:
     """How sure the book is, as closely as it matters: no line is drawn below `LOWEST` or above `HIGHEST`."""
     found = await retriever.retrieve(edition, question, top_k=5, filters=EVERYWHERE)
-    least = glance(edition, found)
-    most = confidence(replace(least.features, unit_cosine=1.0))
-    if least.confidence >= HIGHEST or most < LOWEST:
-        return least.confidence
-    return (await weigh(edition, embedder, found)).confidence
+    seen = glance(edition, found)
+    features = seen.features
+    for entry in seen.units:
+        if confidence(features) >= HIGHEST or confidence(replace(features, unit_cosine=1.0)) < LOWEST:
+            break
+        async for vector in embedder.documents([entry.text]):
+            nearest = max(features.unit_cosine, float(vector @ found.vector))
+            features = replace(features, unit_cosine=min(nearest, 1.0))
+    return confidence(features)

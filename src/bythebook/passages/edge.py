@@ -44,7 +44,6 @@ class EdgeStore:
     def __init__(self, shard: edge.EdgeShard, words: Words) -> None:
         self._shard = shard
         self._words = words
-        self._changed = False
 
     @classmethod
     def create(cls, folder: Path, words: Words, *, dimension: int) -> EdgeStore:
@@ -59,9 +58,7 @@ class EdgeStore:
             shard = edge.EdgeShard.create(str(folder), config)
             for name, params in _INDEXED.items():
                 shard.update(edge.UpdateOperation.create_field_index(name, params))
-        created = cls(shard, words)
-        created._changed = True
-        return created
+        return cls(shard, words)
 
     @classmethod
     def open(cls, folder: Path, words: Words) -> EdgeStore:
@@ -70,8 +67,6 @@ class EdgeStore:
 
     def close(self) -> None:
         with _speaking_to_the_engine("write the index"):
-            if self._changed:
-                self._shard.flush()
             self._shard.close()
 
     async def candidates(self, vector: Vector | None, text: str, *, limit: int, filters: Filters) -> list[Candidate]:
@@ -127,7 +122,6 @@ class EdgeStore:
         await asyncio.to_thread(self._change, put, drop)
 
     def _change(self, put: Sequence[Passage], drop: Sequence[str]) -> None:
-        self._changed = True
         with _speaking_to_the_engine("write the index"):
             if drop:
                 self._shard.update(edge.UpdateOperation.delete_points(list(drop)))

@@ -27,6 +27,7 @@ _CURRENT = "CURRENT"
 DRAFT = "draft"
 _LOCK = "LOCK"
 _WRITER = "WRITER"
+_SYNCED_AT_ONCE = 16
 _PASSING = ".atomicwrite"
 """What the engine makes beside a small file to replace it, also when a reader closes. It is gone a moment later."""
 
@@ -184,8 +185,12 @@ def _copy_range(old: int, new: int, start: int, end: int) -> None:
 
 
 def _sync_tree(folder: Path) -> None:
-    for entry in folder.rglob("*"):
-        _sync(entry)
+    # Readers never need it, and a first answer waits for every import.
+    from concurrent.futures import ThreadPoolExecutor
+
+    # The disk writes many files at once as fast as one.
+    with ThreadPoolExecutor(_SYNCED_AT_ONCE) as pool:
+        list(pool.map(_sync, folder.rglob("*")))
     _sync(folder)
 
 

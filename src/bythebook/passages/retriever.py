@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from contextlib import asynccontextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from bythebook.observe import span
 from bythebook.passages import Filters, RetrievalContext, RetrievalResult
 from bythebook.passages.ranking import added, rank
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from bythebook.chunks import Chunk
@@ -40,11 +39,9 @@ _REMEMBERED = 256
 T = TypeVar("T")
 
 
-@asynccontextmanager
-async def unbounded(stage: str) -> AsyncIterator[None]:
+def unbounded(_stage: str) -> AbstractAsyncContextManager[None]:
     """For callers who have all the time."""
-    with span(stage):
-        yield
+    return nullcontext()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager, suppress
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -15,7 +16,8 @@ from bythebook.web.door import Door
 from bythebook.web.failures import handle_failures
 from bythebook.web.guard import Bodies, Failures, Places
 from bythebook.web.observed import Observed
-from bythebook.web.routes import ask, health, metrics, search
+from bythebook.web.routes import ask, completions, health, metrics, search, sessions
+from bythebook.web.sweeping import keep_sweeping
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -35,9 +37,11 @@ def create_app(book: Book, settings: Settings, *, keyring: None = None, rates: N
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         # Without its database a server is alive but not ready, and finds it later by itself.
         with suppress(BookError):
-            await book.database()
-        async with desk:
+            await book.prepare()
+        async with desk, asyncio.TaskGroup() as tasks:
+            sweeping = tasks.create_task(keep_sweeping(book, session_days=settings.session_days))
             yield
+            sweeping.cancel()
 
     app = FastAPI(
         title="By the Book",
@@ -49,6 +53,6 @@ def create_app(book: Book, settings: Settings, *, keyring: None = None, rates: N
     )
     app.state.door = Door(book, settings, desk)
     handle_failures(app)
-    for routes in (ask, search, health, metrics):
+    for routes in (ask, sessions, search, completions, health, metrics):
         app.include_router(routes.router)
     return app

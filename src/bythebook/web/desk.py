@@ -14,10 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
     from types import TracebackType
 
-    from bythebook.answers.events import Event
+    from bythebook.web.streams import Asked, Happening
 
 RETRY_SECONDS = 2.0
 """When somebody who found no place should come again: an answer without a model takes less."""
+
+KEEP_SECONDS = 60.0
+"""How long a stream that has ended can be taken up again by a reader who lost the connection."""
+
+MOST_KEPT = 256
 
 
 class Desk:
@@ -26,10 +31,15 @@ class Desk:
     def __init__(self, *, places: int) -> None:
         self.places = places
         self.taken = 0
-        self._left = asyncio.Event()
         self.closing = False
-        self._streams: set[Stream] = set()
+        self._left = asyncio.Event()
+        self._running: dict[str, Stream] = {}
+        self._kept: dict[str, Stream] = {}
         self._tasks = asyncio.TaskGroup()
+
+    @property
+    def running(self) -> tuple[Stream, ...]:
+        return tuple(self._running.values())
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
@@ -59,14 +69,40 @@ class Desk:
             figure("readers", -1)
             self._left.set()
 
-    def answer(
-        self, events: AsyncGenerator[Event], *, user_id: str, asked: str, request_id: str | None, sources: bool
-    ) -> Stream:
-        """Begin to answer. The stream goes on for as long as somebody follows it."""
-        stream = Stream(user_id=user_id, asked=asked, request_id=request_id)
-        stream.begin(events, tasks=self._tasks, sources=sources)
-        self._streams.add(stream)
+    def begin(self, asked: Asked, work: AsyncGenerator[Happening]) -> Stream:
+        """Begin to answer. The stream goes on for as long as somebody follows it, and is kept for a minute after."""
+        stream = Stream(asked)
+        self._running[stream.id] = stream
+        stream.begin(work, tasks=self._tasks).add_done_callback(lambda _task: self._ended(stream))
         return stream
+
+    def _ended(self, stream: Stream) -> None:
+        del self._running[stream.id]
+        if not stream.abandoned:
+            self._kept[stream.id] = stream
+            asyncio.get_running_loop().call_later(KEEP_SECONDS, self._kept.pop, stream.id, None)
+        while len(self._kept) > MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
+
+    def resume(self, asked: Asked, last_event_id: str) -> tuple[Stream, int] | None:
+        """The stream a reader lost, and how many of its events were heard; None when it was given up or is forgotten.
+
+        Only who asked it finds it, and only with the same question.
+        """
+        stream_id, _, number = last_event_id.partition(".")
+        stream = self._running.get(stream_id) or self._kept.get(stream_id)
+        if stream is None or stream.abandoned or not number.isdecimal() or len(number) > 9:
+            return None
+        same = (stream.asked.user_id, stream.asked.fingerprint) == (asked.user_id, asked.fingerprint)
+        # The last event is told in any case, also to who has heard it.
+        return (stream, min(int(number), len(stream.happened) - stream.ended)) if same else None
+
+    def repeated(self, asked: Asked) -> Stream | None:
+        """The running stream of the same request, which came before under the same key."""
+        for stream in self._running.values():
+            if asked.key and stream.asked.key == asked.key and stream.asked.user_id == asked.user_id:
+                return stream if stream.asked.fingerprint == asked.fingerprint and not stream.abandoned else None
+        return None
 
     async def close(self, *, grace: float) -> None:
         """Take no more questions; let those being answered finish, and end what has not after `grace` seconds."""
@@ -76,5 +112,5 @@ class Desk:
                 while self.taken:
                     self._left.clear()
                     await self._left.wait()
-        for stream in self._streams:
+        for stream in self._running.values():
             stream.stop(Unavailable("the server is shutting down.", retry_after=RETRY_SECONDS))

@@ -63,13 +63,17 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
 
 def failure(scope: Scope, error: Exception, *, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """The response to a request that failed. What is not ours is logged and told to nobody."""
-    said = described(error, request_id=request_id(scope))
+    return failed(scope, described(error, request_id=request_id(scope)), headers=headers)
+
+
+def failed(scope: Scope, said: Mapping[str, Any], *, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """The response that tells of an error, in the words of whoever asks."""
     told = {name: value for name, value in (headers or {}).items() if name.lower() == "allow"}
     if said["retry_after"] is not None:
         told["retry-after"] = str(said["retry_after"])
     if said["status_code"] == 401:
         told["www-authenticate"] = "Bearer"
-    body = _for_openai(said) if scope["path"] in SPOKEN_TO_BY_OPENAI_CLIENTS else said
+    body = _for_openai(said) if scope["path"] in SPOKEN_TO_BY_OPENAI_CLIENTS else dict(said)
     return JSONResponse(body, said["status_code"], headers=told)
 
 

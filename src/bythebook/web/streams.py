@@ -1,4 +1,4 @@
-"""Streams: what happens while a question is answered, for anyone who follows, and once more for who lost the thread."""
+"""Streams: what happens while a question is answered, for any number of readers who follow it."""
 
 from __future__ import annotations
 
@@ -21,29 +21,47 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """A request for an answer: whose it is, and what it asks."""
+
+    user_id: str
+    fingerprint: str
+    """Of the whole question: what is kept for one question is never given for another."""
+    request_id: str | None = None
+    key: str = ""
+    """The Idempotency-Key it came with, if any."""
+
+
+@dataclass(frozen=True, slots=True)
 class Happening:
     """One event as it goes over the wire."""
 
     name: str
     data: str
     """One line of JSON."""
-    status: int = 200
 
     @property
     def is_last(self) -> bool:
         return self.name in ("answer", "error")
 
 
+async def happenings(events: AsyncGenerator[Event], *, sources: bool) -> AsyncGenerator[Happening]:
+    """The events of a question as they go over the wire, with or without the passages that were found."""
+    async with aclosing(events):
+        async for event in events:
+            if sources or not isinstance(event, Searched):
+                yield _happening(event)
+
+
 class Stream:
     """One question that is answered here: what has happened so far, and who follows it."""
 
-    def __init__(self, *, user_id: str, asked: str, request_id: str | None) -> None:
+    def __init__(self, asked: Asked) -> None:
         self.id = uuid.uuid4().hex
-        self.user_id = user_id
         self.asked = asked
-        """A fingerprint of the question, so that an id of one question never brings the answer to another."""
         self.happened: list[Happening] = []
-        self._request_id = request_id
+        self.abandoned = False
+        """Whether it was given up because nobody followed any more."""
         self._followers: set[asyncio.Queue[Happening]] = set()
         self._task: asyncio.Task[None] | None = None
         self._stopped_by: BookError | None = None
@@ -53,19 +71,18 @@ class Stream:
         return bool(self.happened) and self.happened[-1].is_last
 
     @property
-    def abandoned(self) -> bool:
-        """Whether it was given up because nobody followed any more."""
-        return self._task is not None and self._task.done() and not self.ended
+    def followers(self) -> int:
+        return len(self._followers)
 
-    def begin(self, events: AsyncGenerator[Event], *, tasks: asyncio.TaskGroup, sources: bool) -> None:
-        self._task = tasks.create_task(self._run(events, sources=sources))
+    def begin(self, work: AsyncGenerator[Happening], *, tasks: asyncio.TaskGroup) -> asyncio.Task[None]:
+        self._task = tasks.create_task(self._run(work))
+        return self._task
 
-    async def _run(self, events: AsyncGenerator[Event], *, sources: bool) -> None:
+    async def _run(self, work: AsyncGenerator[Happening]) -> None:
         try:
-            async with aclosing(events):
-                async for event in events:
-                    if sources or not isinstance(event, Searched):
-                        self._tell(_happening(event))
+            async with aclosing(work):
+                async for happening in work:
+                    self._tell(happening)
         except asyncio.CancelledError:
             if self._stopped_by is None:
                 raise
@@ -74,9 +91,9 @@ class Stream:
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:
-        said = described(error, request_id=self._request_id)
+        said = described(error, request_id=self.asked.request_id)
         self._tell(_happening(Entered(State.FAILED)))
-        self._tell(Happening("error", _line(said), status=said["status_code"]))
+        self._tell(Happening("error", _line(said)))
 
     def _tell(self, happening: Happening) -> None:
         self.happened.append(happening)
@@ -95,6 +112,7 @@ class Stream:
         finally:
             self._followers.discard(heard)
             if not self._followers and self._task and not self.ended:
+                self.abandoned = True
                 self._task.cancel()
 
     def stop(self, error: BookError) -> None:
@@ -102,6 +120,13 @@ class Stream:
         if self._task and not self.ended:
             self._stopped_by = error
             self._task.cancel()
+
+
+def answered_before(asked: Asked, answer: str) -> Stream:
+    """The stream of a question whose answer is known already."""
+    stream = Stream(asked)
+    stream.happened.append(Happening("answer", answer))
+    return stream
 
 
 def _happening(event: Event) -> Happening:

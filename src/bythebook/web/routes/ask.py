@@ -3,33 +3,57 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+import json
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Header, Request, Response
 
+from bythebook.conversations.repeats import Repeat, Repeats
 from bythebook.web import failures
 from bythebook.web.bodies import StrictRoute
-from bythebook.web.door import TheDoor, UserId
+from bythebook.web.door import Door, TheDoor, UserId
 from bythebook.web.events import EventStream, last_event
+from bythebook.web.repeating import checked_key, once
+from bythebook.web.streams import Asked, Stream, answered_before, happenings
 from bythebook.web.wire import FAILURES, AgentRequest, AgentResponse
 
 router = APIRouter(route_class=StrictRoute, tags=["ask"])
 
 _EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
 
+IdempotencyKey = Annotated[str, Header(description="A request that comes again under the same key is answered once.")]
+LastEventId = Annotated[str, Header(alias="Last-Event-ID", description="Take a stream up again after this event.")]
+
 
 @router.post("/v1/ask", response_model=AgentResponse, responses=FAILURES | _EVENTS)
-async def ask(asked: AgentRequest, request: Request, door: TheDoor, user_id: UserId) -> Response:
-    """Ask the book. The answer comes whole, or as events when `stream` is true or the client accepts only them."""
-    question = asked.noun()
-    stream = door.desk.answer(
-        door.book.stream(question, user_id=user_id),
-        user_id=user_id,
-        asked=hashlib.sha256(asked.model_dump_json().encode()).hexdigest(),
-        request_id=failures.request_id(request.scope),
-        sources=asked.include_sources,
-    )
-    if asked.stream or request.headers.get("accept", "").startswith("text/event-stream"):
-        return EventStream(stream, heartbeat=door.settings.heartbeat_seconds)
+async def ask(
+    body: AgentRequest,
+    request: Request,
+    door: TheDoor,
+    user_id: UserId,
+    idempotency_key: IdempotencyKey = "",
+    last_event_id: LastEventId = "",
+) -> Response:
+    """Ask the book. The answer comes whole, or as events where `stream` or the Accept header asks for them."""
+    fingerprint = hashlib.sha256(body.model_dump_json(exclude={"stream"}).encode()).hexdigest()
+    asked = Asked(user_id, fingerprint, failures.request_id(request.scope), checked_key(idempotency_key))
+    stream, after = door.desk.resume(asked, last_event_id) or (await _begun(door, asked, body), 0)
+    if body.stream or "text/event-stream" in request.headers.get("accept", ""):
+        return EventStream(stream, after=after, heartbeat=door.settings.heartbeat_seconds)
     end = await last_event(stream, request.receive)
-    return Response(end.data, end.status, media_type="application/json")
+    if end.name == "error":
+        return failures.failed(request.scope, json.loads(end.data))
+    return Response(end.data, media_type="application/json")
+
+
+async def _begun(door: Door, asked: Asked, body: AgentRequest) -> Stream:
+    """The stream that answers: a new one, or the one that a request with the same key has begun."""
+    question = body.noun()
+    work = happenings(door.book.stream(question, user_id=asked.user_id), sources=body.include_sources)
+    if not asked.key:
+        return door.desk.begin(asked, work)
+    repeat = Repeat(asked.user_id, asked.key, asked.fingerprint, question.session_id)
+    repeats = Repeats(await door.book.database())
+    if (answer := await repeats.answer(repeat)) is not None:
+        return answered_before(asked, answer)
+    return door.desk.repeated(asked) or door.desk.begin(asked, once(repeats, repeat, work))

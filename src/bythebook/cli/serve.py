@@ -1,0 +1,87 @@
+"""`bythebook serve`: the book on the network."""
+
+from __future__ import annotations
+
+import asyncio
+import json as jsonlib
+import os
+from contextlib import closing, nullcontext
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bythebook.cli.doing import INTERRUPTED, echo, say, settings
+from bythebook.cli.options import BaseUrl, DataDir, Model  # noqa: TC001 - typer reads them
+from bythebook.errors import InputError
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    from bythebook.settings import Settings
+    from bythebook.web.serving import Ready
+    from bythebook.web.signals import Stop
+
+
+def serve(
+    host: Annotated[str | None, typer.Option(help="The address to listen on.", show_default=False)] = None,
+    port: Annotated[int | None, typer.Option(help="The port to listen on; 0 is any.", show_default=False)] = None,
+    workers: Annotated[int | None, typer.Option(help="How many processes answer.", show_default=False)] = None,
+    ingest: Annotated[
+        Path | None, typer.Option(help="Read this folder in first.", show_default=False, metavar="FOLDER")
+    ] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Read the folder in again whenever it changes.")] = False,
+    model: Model = None,
+    base_url: BaseUrl = None,
+    data_dir: DataDir = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one line of JSON when ready.")] = False,
+) -> None:
+    """Answer readers over HTTP, until stopped with Ctrl-C."""
+    if watch and ingest is None:
+        raise InputError("--watch needs to know which folder: give it with --ingest FOLDER.")
+    chosen = settings(host=host, port=port, workers=workers, model=model, base_url=base_url, data_dir=data_dir)
+    if asyncio.run(_serve(chosen, ingest, watching=watch, as_json=json)):
+        say("Stopped.")
+        raise typer.Exit(INTERRUPTED)
+
+
+async def _serve(chosen: Settings, folder: Path | None, *, watching: bool, as_json: bool) -> bool:
+    """Serve until told to stop. Says whether that was with Ctrl-C."""
+    from bythebook.cli.reading import Reading
+    from bythebook.web.binding import bind
+    from bythebook.web.signals import heeding_signals
+
+    with closing(bind(chosen.host, chosen.port)) as bound, heeding_signals() as stop:
+        reading = Reading(folder, chosen) if folder else None
+        if reading is None or await stop.unless_asked(reading.begin()):
+            async with reading.going_on() if reading and watching else nullcontext():
+                await _answer(chosen, bound, stop=stop, ready=partial(_announce, chosen, bound, as_json=as_json))
+    return stop.interrupted
+
+
+async def _answer(chosen: Settings, bound: socket.socket, *, stop: Stop, ready: Callable[[Ready], None]) -> None:
+    """Answer readers: in this process, or in several that it looks after."""
+    if chosen.workers > 1:
+        from bythebook.web.crew import Crew
+
+        await Crew(chosen, bound, stop, say).work(ready=ready)
+    else:
+        from bythebook.web.serving import work
+
+        await work(chosen, bound, stop=stop, ready=ready, say=say)
+
+
+def _announce(chosen: Settings, bound: socket.socket, found: Ready, *, as_json: bool) -> None:
+    """Say where the book is served, once, and who may ask it."""
+    from bythebook.web.binding import url_of
+
+    url = url_of(bound)
+    say(f"Serving {found.chunks} chunks ({found.generation}) on {url}, Ctrl-C to stop.")
+    if found.open:
+        say("warning: there is no key yet, so whoever reaches this address may ask. 'bythebook keys create' makes one.")
+    if as_json:
+        ready = {"url": url, "pid": os.getpid(), "workers": chosen.workers, **asdict(found)}
+        echo(jsonlib.dumps(ready))
