@@ -14,9 +14,10 @@ import shutil
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -207,6 +208,14 @@ async def test_readers_beyond_the_places_are_turned_away_at_once(calm: House, fu
 # R12: a book that changes while it is read.
 
 
+def _differs(calm: House, before: str) -> bool:
+    return calm.generation != before
+
+
+def _is_longer(told: Sequence[object], least: int) -> bool:
+    return len(told) >= least
+
+
 async def test_a_book_that_is_read_in_again_fails_nobody(calm: House, full: bool) -> None:
     readers, times, pause = (50, 20, 0.0) if full else (2, 1, 0.1)
     page, said = calm.pages / "signals" / "fog.md", {calm.generation: "ninety"}
@@ -223,10 +232,9 @@ async def test_a_book_that_is_read_in_again_fails_nobody(calm: House, full: bool
         for number in range(times):
             before = calm.generation
             page.write_text(text.replace("ninety", f"{number + 100}"))
-            await eventually(lambda before=before: calm.generation != before, "a new generation")  # type: ignore[misc]
+            await eventually(partial(_differs, calm, before), "a new generation")
             said[calm.generation] = str(number + 100)
-            seen = len(told)
-            await eventually(lambda seen=seen: len(told) >= seen + 2 * readers, "readers who saw it")  # type: ignore[misc]
+            await eventually(partial(_is_longer, told, len(told) + 2 * readers), "readers who saw it")
         finished.set()
 
     assert Counter(reader.end for reader in told) == {"answer": len(told)}
