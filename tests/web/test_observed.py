@@ -35,6 +35,8 @@ OTHER_KEY = "canary-groq-77aa"
 PASSWORD = "canary-w0rd"  # noqa: S105 - a made up one
 SENT = "canary-header-93b2"
 CANARIES = (KEY, OTHER_KEY, PASSWORD, SENT, "canary-parameter", PAGE)
+PATIENT = {"retrieval_mode": "prefetch", "first_token_seconds": 60, "answer_seconds": 120}
+"""However slow the machine is, a question gets its answer."""
 SECRETS = {
     "openai_api_key": KEY,
     "groq_api_key": OTHER_KEY,
@@ -71,7 +73,7 @@ async def watched(served: Serving) -> AsyncIterator[Watched]:
     provider.add_span_processor(SimpleSpanProcessor(spans))
     script = [Reply(f"The horn gives {PAGE} every ninety seconds. [1]", usage=Usage(300, 20))]
     with writing() as written, listening(metrics, Traces(provider)):
-        async with served(script, retrieval_mode="prefetch", **SECRETS) as book:
+        async with served(script, **PATIENT, **SECRETS) as book:
             hide(book.settings.secrets())
             yield Watched(book, written, metrics, spans)
             observe.hide(str)
@@ -209,7 +211,7 @@ async def test_no_secret_and_no_page_is_told_whatever_fails(watched: Watched, er
 
 async def test_a_provider_that_quotes_a_key_in_its_error_is_not_quoted(served: Serving) -> None:
     with writing() as written:
-        async with served(Reply(KEY, fault=Fault.SERVER_ERROR), retrieval_mode="prefetch", api_key=KEY) as book:
+        async with served(Reply(KEY, fault=Fault.SERVER_ERROR), api_key=KEY, **PATIENT) as book:
             response = await book.client.post("/v1/ask", json={"query": QUESTION})
     assert response.status_code == 502
     assert KEY not in written.text + response.text

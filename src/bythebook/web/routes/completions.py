@@ -23,8 +23,9 @@ from bythebook.conversations.followups import Exchange
 from bythebook.errors import InputError, NotFound
 from bythebook.web import failures
 from bythebook.web.bodies import StrictRoute
-from bythebook.web.door import TheDoor, UserId
+from bythebook.web.door import TheCaller, TheDoor
 from bythebook.web.events import last_event
+from bythebook.web.purse import Purse
 from bythebook.web.streams import Asked, happenings
 from bythebook.web.wire import FAILURES, ChatCompletion, ChatMessage, ChatRequest, Models
 
@@ -37,13 +38,15 @@ _WORD = re.compile(r"\s*\S+\s*")
 
 
 @router.post("/v1/chat/completions", response_model=ChatCompletion, responses=FAILURES)
-async def complete(body: ChatRequest, request: Request, door: TheDoor, user_id: UserId) -> Response:
+async def complete(body: ChatRequest, request: Request, door: TheDoor, caller: TheCaller) -> Response:
     """Answer the last message. Those before it are the conversation, which is remembered by the client alone."""
     question, history = _read(body.messages)
-    asked = Asked(user_id, "", failures.request_id(request.scope))
+    asked = Asked(caller.user_id, "", failures.request_id(request.scope))
     shown = history[-(door.settings.max_history // 2) :]
-    events = door.book.stream(AgentRequest(question), user_id=user_id, history=shown)
-    end = await last_event(door.desk.begin(asked, happenings(events, sources=False)), request.receive)
+    events = door.book.stream(AgentRequest(question), user_id=caller.user_id, history=shown)
+    purse = await Purse.opened(await door.gate.budgets(), caller)
+    stream = door.desk.begin(asked, purse.spent_on(happenings(events, sources=False)))
+    end = await last_event(stream, request.receive)
     said = json.loads(end.data)
     if end.name == "error":
         return failures.failed(request.scope, said)
