@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from bythebook.answers.tool import SearchArguments
     from bythebook.conversations import Conversations
     from bythebook.conversations.followups import Exchange, Standalone
+    from bythebook.gaps.notebook import Notebook
     from bythebook.passages import Filters, RetrievalResult
     from bythebook.passages.evidence import Evidence
     from bythebook.passages.retriever import Retrieved, Retriever
@@ -50,6 +51,7 @@ class Asker:
     config: AgentConfig
     speaker: Speaker | None = None
     conversations: Conversations | None = None
+    notebook: Notebook | None = None
 
     async def ask(self, request: AgentRequest, *, user_id: str = "", history: Sequence[Exchange] = ()) -> AgentResponse:
         """The answer, once it is whole."""
@@ -81,6 +83,8 @@ class Asker:
         yield Entered(State.COMPLETED)
         if memory.response is None:
             raise AssertionError("every course ends with a response")
+        if self.notebook is not None:
+            self.notebook.note(memory.response, memory.standalone, memory.found, user_id=user_id)
         yield Answered(memory.response)
 
     @asynccontextmanager

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from bythebook.answers import AgentRequest
 from bythebook.ask import Asker
 from bythebook.course import Pace
-from bythebook.errors import ConfigurationError
+from bythebook.errors import ConfigurationError, NotFound
+from bythebook.gaps import aside
+from bythebook.gaps.notebook import Notebook
 from bythebook.passages import EVERYWHERE
 from bythebook.passages.generations import Generations
 from bythebook.passages.retriever import Retriever
@@ -31,7 +34,11 @@ if TYPE_CHECKING:
     from bythebook.answers.events import Event
     from bythebook.answers.extractive_model import ExtractiveModel
     from bythebook.conversations import Conversation, Conversations
+    from bythebook.conversations.asked import Asked, Feedback, Rating
     from bythebook.conversations.database import Database
+    from bythebook.conversations.feedback import Ledger
+    from bythebook.conversations.followups import Exchange
+    from bythebook.gaps import GapReport
     from bythebook.ingest import Progress, Report
     from bythebook.ingest.run import Workshop
     from bythebook.pages import PageSource
@@ -40,6 +47,11 @@ if TYPE_CHECKING:
     from bythebook.settings import Settings
     from bythebook.status import Status
     from bythebook.vectors import Embedder
+
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+MOST_UNANSWERED = 3000
+WRITTEN_ELSEWHERE_SECONDS = 0.25
+"""How long an answer that is not written down yet is waited for."""
 
 
 def _unseen(_stage: str, _done: int, _total: int) -> None:
@@ -69,6 +81,8 @@ class Book:
         self._database: Database | None = None
         self._conversations: Conversations | None = None
         self._opening = asyncio.Lock()
+        self._aside = settings.data_dir / "asked"
+        self._notebook = Notebook(self._ledger, questions=settings.keep_gaps == "on")
 
     @classmethod
     def open(cls, settings: Settings, *, say: Callable[[str], None] = _unheard) -> Self:
@@ -89,6 +103,7 @@ class Book:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self._notebook.close()
         await self._stack.aclose()
 
     async def _models(self) -> Path:
@@ -145,11 +160,20 @@ class Book:
         return await (await self._asker(request)).ask(_request(request), user_id=user_id)
 
     async def stream(
-        self, request: AgentRequest | str, *, session_id: str | None = None, user_id: str = ""
+        self,
+        request: AgentRequest | str,
+        *,
+        session_id: str | None = None,
+        user_id: str = "",
+        history: Sequence[Exchange] = (),
     ) -> AsyncGenerator[Event]:
-        """What happens on the way to the answer, which is the last event."""
+        """What happens on the way to the answer, which is the last event.
+
+        A question of a session has its history there; for one without, whoever asks may give it.
+        """
         asked = _request(request, session_id)
-        async with aclosing((await self._asker(asked)).stream(asked, user_id=user_id)) as events:
+        asker = await self._asker(asked)
+        async with aclosing(asker.stream(asked, user_id=user_id, history=history)) as events:
             async for event in events:
                 yield event
 
@@ -179,6 +203,53 @@ class Book:
         asker = Asker(self._shelf, self.embedder, self.retriever, config)
         return ExtractiveModel(lambda question, history: asker.ask(AgentRequest(question), history=history))
 
+    async def rate(self, response_id: str, rating: Rating | str, reason: str = "", *, user_id: str = "") -> Feedback:
+        """Keep what this reader thinks of an answer they were given: `up` or `down`. A later rating replaces it.
+
+        Raises NotFound for an answer that is not theirs.
+        """
+        from bythebook.conversations.asked import Feedback, Rating
+
+        given = Feedback(response_id, Rating(rating), reason)
+        await self.settle()
+        ledger = await self._ledger()
+        try:
+            return await ledger.rate(given, user_id=user_id)
+        except NotFound:
+            # Another process may have answered, and be writing it down this moment.
+            await asyncio.sleep(WRITTEN_ELSEWHERE_SECONDS)
+            return await ledger.rate(given, user_id=user_id)
+
+    async def unanswered(self, *, since: datetime = LONG_AGO, limit: int = MOST_UNANSWERED) -> list[Asked]:
+        """The latest questions that were refused, asked back or rated down since then, whoever asked them."""
+        await self.settle()
+        ledger = await self._ledger()
+        await ledger.keep(list(aside.take(self._aside)))
+        return await ledger.unanswered(since=since, limit=limit)
+
+    async def gaps(self, *, since: datetime = LONG_AGO, limit: int = 20) -> GapReport:
+        """What readers asked since then and the book does not answer: at most `limit` topics, and where they belong."""
+        from bythebook.gaps.finding import find_gaps
+
+        unanswered = await self.unanswered(since=since)
+        async with self._shelf.edition() as edition:
+            return await find_gaps(
+                unanswered, edition=edition, embedder=self.embedder, retriever=self.retriever, limit=limit
+            )
+
+    async def settle(self) -> None:
+        """Wait until everything asked so far is written down."""
+        await self._notebook.settle()
+
+    def part(self) -> None:
+        """Say that this process ends with this answer, so that closing the book need not open a database."""
+        self._notebook.put_aside(self._aside)
+
+    async def _ledger(self) -> Ledger:
+        from bythebook.conversations.feedback import Ledger
+
+        return Ledger(await self.database())
+
     async def _asker(self, request: AgentRequest | str) -> Asker:
         remembers = isinstance(request, AgentRequest) and request.session_id is not None
         return Asker(
@@ -188,6 +259,7 @@ class Book:
             self._settings.agent_config(),
             speaker=await self._open_speaker(),
             conversations=await self._open_conversations() if remembers else None,
+            notebook=self._notebook,
         )
 
     async def _open_speaker(self) -> Speaker | None:

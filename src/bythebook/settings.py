@@ -76,10 +76,14 @@ class Settings:
     first_token_seconds: float = _setting(5.0, "How long the first word may take.", least=0.1, most=3600.0)
     answer_seconds: float = _setting(30.0, "How long the whole answer may take.", least=0.1, most=3600.0)
     database_url: str = _setting("", "Where conversations are kept. Empty: a file in the data folder.", secret=True)
+    keep_gaps: Switch = _setting("on", "Whether questions are written down, to find what the book lacks.")
     rate_limit_key: str = _setting("600/minute", "How often a key may be used.")
     rate_limit_address: str = _setting("60/minute", "How often callers without a key may come from one address.")
     site_budget: int = _setting(1000, "How many questions a day a site may ask.", least=1, most=1_000_000_000)
     cors_origins: tuple[str, ...] = _setting((), "The origins whose pages may call the server, besides the sites'.")
+    allowed_hosts: tuple[str, ...] = _setting(
+        (), "The names a server answers under. None: any, but on 127.0.0.1 its own."
+    )
     trusted_proxies: tuple[str, ...] = _setting((), "The proxies whose X-Forwarded-For is believed.")
     max_readers: int = _setting(50, "How many questions a server process answers at once.", least=1, most=10_000)
     heartbeat_seconds: float = _setting(15.0, "How long a stream of events may be silent.", least=0.05, most=3600.0)

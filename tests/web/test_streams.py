@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import uuid
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import httpx
@@ -12,6 +13,8 @@ import pytest
 
 from bythebook.conversations import TurnState
 from bythebook.testing import Fault, Reply
+from bythebook.web.desk import Desk
+from bythebook.web.streams import Asked, Happening
 from served import Served, Serving, events, heard, until
 from web.conftest import HORN, Part
 
@@ -143,17 +146,35 @@ async def test_a_key_that_is_none_is_refused(house: Served, key: str) -> None:
     assert (await asked(house, QUESTION, idempotency_key=key)).status_code == 400
 
 
-async def test_one_of_several_may_leave_without_ending_it_for_the_others(house: Served, part: Part) -> None:
-    assert house.model
-    before = house.model.counters["requests"]
-    part.reply = Reply(f"{HORN} [1]", delay_first=0.3)
-    first = asyncio.create_task(asked(house, QUESTION, idempotency_key="shared"))
-    await asyncio.wait_for(house.model.arrived(before + 1), 60)
-    second = asyncio.create_task(heard(house, QUESTION, idempotency_key="shared"))
-    await until(lambda: sum(stream.followers for stream in house.app.state.door.desk.running) == 2)
-    first.cancel()
-    assert (await second)[-1].data["answer"] == ANSWER
-    assert house.model.counters["requests"] == before + 1
+async def test_the_last_of_several_readers_to_leave_ends_the_work() -> None:
+    go_on, ended = asyncio.Event(), asyncio.Event()
+
+    async def work() -> AsyncGenerator[Happening]:
+        try:
+            yield Happening("state", "{}")
+            await go_on.wait()
+            yield Happening("answer", "{}")
+        finally:
+            ended.set()
+
+    async with Desk(places=1) as desk:
+        stream = desk.begin(Asked("", "same", key="shared"), work())
+        with stream.follow() as second:
+            with stream.follow():
+                assert stream.followers == 2
+                assert desk.repeated(Asked("", "same", key="shared")) is stream
+            go_on.set()
+            assert [(await second.get()).name for _ in range(2)] == ["state", "answer"]
+        assert not stream.abandoned
+
+        go_on.clear()
+        ended.clear()
+        left = desk.begin(Asked("", "same", key="shared"), work())
+        with left.follow() as only:
+            await only.get()
+        await ended.wait()
+        assert left.abandoned
+        assert desk.repeated(Asked("", "same", key="shared")) is None
 
 
 async def test_a_failure_is_not_kept_under_its_key(served: Serving) -> None:

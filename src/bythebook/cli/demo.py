@@ -45,7 +45,9 @@ async def _demo(chosen: Settings, question: str) -> AgentResponse:
         with showing_progress() as progress:
             report = await book.ingest(Folder(manual(), exclude=NOT_THE_MANUAL), progress=progress)
         say(summary(report, dry_run=False) + "\n")
-        return await book.ask(question)
+        response = await book.ask(question)
+        book.part()
+        return response
 
 
 def manual() -> Path:

@@ -112,7 +112,6 @@ turns = Table(
     Column("duration_seconds", Float),
     Column("owner", Text, nullable=False),  # who answers it
     Column("lease_until", Float, nullable=False),  # seconds since 1970, by the database's own clock
-    Column("feedback", Text),  # once a reader gave some
     UniqueConstraint("conversation_id", "number"),
     # The order of turns rests on this: two at once is something the database itself refuses.
     Index(
@@ -178,4 +177,23 @@ repeats = Table(
     Column("until", Float, nullable=False),  # how long it is held, or its answer kept, by the database's own clock
     Index("ix_repeats_session_id", "session_id"),
     Index("ix_repeats_until", "until"),
+)
+
+asked = Table(
+    "asked",
+    METADATA,
+    Column("id", Text, primary_key=True),  # of the response
+    Column("user_id", Text, nullable=False),
+    Column("conversation_id", Text, ForeignKey("conversations.id", ondelete="CASCADE")),  # none without a session
+    Column("question", Text, nullable=False),  # empty where questions are not to be written down
+    Column("outcome", Text, nullable=False),
+    Column("generation", Text, nullable=False),
+    Column("nearest", Text, nullable=False),
+    Column("confidence", Float),
+    Column("asked_at", Moment, nullable=False),
+    Column("rating", Text),  # once a reader gave one
+    Column("reason", Text, nullable=False),
+    Column("rated_at", Moment),
+    Index("ix_asked_asked_at", "asked_at"),
+    Index("ix_asked_conversation_id", "conversation_id"),
 )

@@ -66,11 +66,15 @@ def logging_to(
     for logger in (ours, server):
         logger.setLevel(level.upper())
         logger.propagate = True
+    # The server's own line for each request has the whole address in it; ours has the route.
+    addresses = logging.getLogger("uvicorn.access")
+    was, addresses.disabled = addresses.disabled, True
     logging.captureWarnings(True)
     try:
         yield
     finally:
         logging.captureWarnings(False)
+        addresses.disabled = was
         for logger, old_level, handlers, propagate in before:
             logger.setLevel(old_level)
             logger.handlers, logger.propagate = handlers, propagate

@@ -10,6 +10,7 @@ SPANS = {
     "question": "a question, from its arrival to its answer",
     "opening the book": "opening the current generation, or waiting until somebody else has",
     "waiting for an earlier question": "waiting until an earlier question of the same conversation is answered",
+    "understanding the question": "making a follow-up stand alone, by a model where there is one",
     "embedding": "turning the question into a vector",
     "searching": "finding the passages",
     "weighing": "reading the passages closely: do they cover the question?",
@@ -56,6 +57,7 @@ EVENTS = {
     ),
     "breaker": Told(logging.WARNING, "a circuit breaker has changed", ("upstream", "state")),
     "not_swept": Told(logging.WARNING, "what is old could not be forgotten now", ("error",)),
+    "notes_lost": Told(logging.WARNING, "what was asked could not be written down", ("count", "error")),
     "opened": Told(logging.INFO, "a generation of the book was opened", ("generation", "pages", "chunks")),
     "ingested": Told(
         logging.INFO,

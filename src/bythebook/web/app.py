@@ -14,9 +14,10 @@ from bythebook.errors import BookError
 from bythebook.web.desk import Desk
 from bythebook.web.door import Door
 from bythebook.web.failures import handle_failures
-from bythebook.web.guard import Bodies, Failures, Places
+from bythebook.web.gate import Gate
+from bythebook.web.guard import Bodies, Callers, Failures, Hosts, Origins, Places
 from bythebook.web.observed import Observed
-from bythebook.web.routes import ask, health, metrics, search, sessions
+from bythebook.web.routes import ask, completions, health, metrics, search, sessions
 from bythebook.web.sweeping import keep_sweeping
 
 if TYPE_CHECKING:
@@ -26,12 +27,13 @@ if TYPE_CHECKING:
     from bythebook.settings import Settings
 
 
-def create_app(book: Book, settings: Settings, *, keyring: None = None, rates: None = None) -> FastAPI:  # noqa: ARG001
+def create_app(book: Book, settings: Settings) -> FastAPI:
     """An ASGI app that answers from this open book. Who opened the book closes it, after the app has ended.
 
     `app.state.door.desk` is where a server says that it is shutting down.
     """
     desk = Desk(places=settings.max_readers)
+    gate = Gate(book, settings)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -49,10 +51,19 @@ def create_app(book: Book, settings: Settings, *, keyring: None = None, rates: N
         version=version("bythebook"),
         lifespan=lifespan,
         redoc_url=None,
-        middleware=[Middleware(Observed), Middleware(Failures), Middleware(Bodies), Middleware(Places, desk=desk)],
+        redirect_slashes=False,
+        middleware=[
+            Middleware(Observed),
+            Middleware(Origins, gate=gate),
+            Middleware(Failures),
+            Middleware(Hosts, host=settings.host, allowed=settings.allowed_hosts),
+            Middleware(Callers, gate=gate),
+            Middleware(Bodies),
+            Middleware(Places, desk=desk),
+        ],
     )
-    app.state.door = Door(book, settings, desk)
+    app.state.door = Door(book, settings, desk, gate)
     handle_failures(app)
-    for routes in (ask, sessions, search, health, metrics):
+    for routes in (ask, sessions, search, completions, health, metrics):
         app.include_router(routes.router)
     return app

@@ -7,9 +7,11 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from bythebook.access import Caller
 from bythebook.assemble import Book
 from bythebook.settings import Settings
 from bythebook.web.desk import Desk
+from bythebook.web.gate import Gate
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,7 @@ class Door:
     book: Book
     settings: Settings
     desk: Desk
+    gate: Gate
 
 
 def _door(request: Request) -> Door:
@@ -26,10 +29,15 @@ def _door(request: Request) -> Door:
     return door
 
 
+def _caller(request: Request) -> Caller:
+    caller: Caller = request.scope["state"]["caller"]
+    return caller
+
+
 def _user_id(request: Request) -> str:
-    user_id: str = request.scope["state"].get("user_id", "")
-    return user_id
+    return _caller(request).user_id
 
 
 TheDoor = Annotated[Door, Depends(_door)]
+TheCaller = Annotated[Caller, Depends(_caller)]
 UserId = Annotated[str, Depends(_user_id)]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse
 
 from bythebook.errors import BookError, InputError, NotFound
 from bythebook.wire import error_response
@@ -33,6 +33,10 @@ class MethodNotAllowed(InputError):
     status_code = 405
     user_message = "That cannot be done here."
 
+    def __init__(self, message: str, *, allowed: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.allowed = allowed
+
 
 def handle_failures(app: FastAPI) -> None:
     """Have the app answer every error in our words."""
@@ -54,31 +58,26 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
     status = error.status_code if isinstance(error, HTTPException) else 500
     if status == 404:
         return failure(request.scope, NotFound("there is no such address. /docs lists those there are."))
-    if status == 405:
-        allowed = (error.headers or {}) if isinstance(error, HTTPException) else {}
-        return failure(request.scope, MethodNotAllowed("this address has other methods. See /docs."), headers=allowed)
     if status < 500:
         return failure(request.scope, InputError("the body could not be read. Send JSON."))
     return failure(request.scope, error)
 
 
-def failure(scope: Scope, error: Exception, *, headers: Mapping[str, str] | None = None) -> JSONResponse:
+def failure(scope: Scope, error: Exception) -> JSONResponse:
     """The response to a request that failed. What is not ours is logged and told to nobody."""
-    said = described(error, request_id=request_id(scope))
-    told = {name: value for name, value in (headers or {}).items() if name.lower() == "allow"}
+    headers = {"allow": ", ".join(error.allowed)} if isinstance(error, MethodNotAllowed) else {}
+    return failed(scope, described(error, request_id=request_id(scope)), headers=headers)
+
+
+def failed(scope: Scope, said: Mapping[str, Any], *, headers: Mapping[str, str] = MappingProxyType({})) -> JSONResponse:
+    """The response that tells of an error, in the words of whoever asks."""
+    told = dict(headers)
     if said["retry_after"] is not None:
         told["retry-after"] = str(said["retry_after"])
     if said["status_code"] == 401:
         told["www-authenticate"] = "Bearer"
-    body = _for_openai(said) if scope["path"] in SPOKEN_TO_BY_OPENAI_CLIENTS else said
+    body = _for_openai(said) if scope["path"] in SPOKEN_TO_BY_OPENAI_CLIENTS else dict(said)
     return JSONResponse(body, said["status_code"], headers=told)
-
-
-def ended(said: str, status: int) -> Response:
-    """The response that is the last event of a stream, an answer or an error."""
-    wait = json.loads(said)["retry_after"] if status >= 400 else None
-    headers = {} if wait is None else {"retry-after": str(wait)}
-    return Response(said, status, headers=headers, media_type="application/json")
 
 
 def described(error: BaseException, *, request_id: str | None) -> dict[str, Any]:

@@ -1,23 +1,33 @@
 """The guard: what a request passes before any route sees it, outermost first. Plain ASGI, so that streams stay streams.
 
-A request is sure of an answer, is read whole if it is small enough, and takes a place if it asks for work.
+Browsers learn which pages may call. A request is sure of an answer, must know the server's name and have the right to
+what it asks for, is read whole if it is small enough, and takes a place if it asks for work.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.responses import Response
 
-from bythebook.errors import DeadlineExceeded, TooLarge
+from bythebook.errors import BookError, DeadlineExceeded, Forbidden, NotFound, TooLarge
+from bythebook.web import cors
 from bythebook.web.events import ReaderLeftError
-from bythebook.web.failures import failure
+from bythebook.web.failures import MethodNotAllowed, failure
+from bythebook.web.gate import is_loopback
+from bythebook.web.scopes import PUBLIC, SCOPES, WORK, methods_of, route_of
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from bythebook.access import Scope as Access
     from bythebook.web.desk import Desk
+    from bythebook.web.gate import Gate
 
 LARGEST_BODY = 1_000_000
 BODY_SECONDS = 20.0
@@ -97,6 +107,92 @@ class Bodies:
         return TooLarge(f"the body is larger than {self._largest:,} bytes. Send less.")
 
 
+class Hosts:
+    """Answers only under the names this server has, so that no page on the web can pass for one of its own."""
+
+    def __init__(self, app: ASGIApp, *, host: str, allowed: Collection[str]) -> None:
+        self._app = app
+        self._any = not allowed and not is_loopback(host)
+        self._allowed = frozenset(name.lower() for name in allowed)
+        self._local = is_loopback(host)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and not self._any:
+            name = _without_port(Headers(scope=scope).get("host", "")).lower()
+            if name not in self._allowed and not (self._local and is_loopback(name)):
+                raise Forbidden("this server is not known under that name. Its owner can list it in allowed_hosts.")
+        await self._app(scope, receive, send)
+
+
+def _without_port(host: str) -> str:
+    """The name or address in a Host header."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.rpartition(":")[0] if host.count(":") == 1 else host
+
+
+class Origins:
+    """Tells browsers which pages may call, and turns away what other pages send."""
+
+    def __init__(self, app: ASGIApp, *, gate: Gate) -> None:
+        self._app = app
+        self._gate = gate
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(raw=scope.get("headers", []))
+        if scope["type"] != "http" or "origin" not in headers:
+            await self._app(scope, receive, send)
+            return
+        origin = cors.sent_origin(headers.getlist("origin"))
+        try:
+            listed = await self._gate.origins()
+        except BookError:
+            listed = frozenset()  # whoever it is for, the answer is going to be an error
+        if scope["method"] == "OPTIONS":
+            await Response(status_code=204, headers=cors.asked_before(origin, listed))(scope, receive, send)
+            return
+        told = [(name.lower().encode(), value.encode()) for name, value in cors.answered(origin, listed).items()]
+
+        async def send_with_origin(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message.get("headers", []), *told]}
+            await send(message)
+
+        own = urlsplit(origin or "").netloc == headers.get("host")
+        scope.setdefault("state", {})["foreign"] = not own and not cors.is_listed(origin, listed)
+        await self._app(scope, receive, send_with_origin)
+
+
+class Callers:
+    """Lets in who may do what the route does. A route that is not listed does not exist."""
+
+    def __init__(self, app: ASGIApp, *, gate: Gate) -> None:
+        self._app = app
+        self._gate = gate
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            state = scope.setdefault("state", {})
+            needed = self._needed(scope)
+            if state.get("foreign") and scope["method"] != "GET":
+                raise Forbidden("pages of this origin may not call the server. Its owner can list it in cors_origins.")
+            if needed != PUBLIC:
+                state["caller"] = caller = await self._gate.admit(scope, Headers(scope=scope))
+                if not caller.may(needed):
+                    raise Forbidden(f"this key may not do that: it lacks the scope {needed.value!r}.")
+        await self._app(scope, receive, send)
+
+    def _needed(self, scope: Scope) -> Access | Literal["public"]:
+        route = route_of(scope["path"])
+        if route is None:
+            raise NotFound("there is no such address. /docs lists those there are.")
+        needed = SCOPES.get((scope["method"], route))
+        if needed is None:
+            raise MethodNotAllowed("this address has other methods. /docs lists them.", allowed=methods_of(route))
+        scope["state"]["work"] = (scope["method"], route) in WORK
+        return needed
+
+
 class Places:
     """Lets in as many requests for work as there are places, and turns the others away at once."""
 
@@ -105,7 +201,7 @@ class Places:
         self._desk = desk
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "POST":
+        if scope["type"] != "http" or not scope["state"].get("work"):
             await self._app(scope, receive, send)
             return
         with self._desk.place():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from bythebook.observe import figure, listening, log, masked, request_id, span
 from bythebook.observe.logs import Logs, logging_to
 from bythebook.observe.masking import hide
-from bythebook.observe.metrics import Metrics, clean
+from bythebook.observe.metrics import Metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,17 +41,8 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
 def observing(settings: Settings, *, folder: Path | None = None) -> Iterator[None]:
     """Log, count and trace what this process does until the block ends, as the settings say.
 
-    A process that starts workers names the `folder` where they all keep their figures; it is emptied first.
+    The workers of a crew keep their figures in one `folder`, where they are added up.
     """
-    if folder:
-        clean(folder)
-    with joining(settings, folder=folder):
-        yield
-
-
-@contextmanager
-def joining(settings: Settings, *, folder: Path | None) -> Iterator[None]:
-    """The same for a worker: its figures are added to those in the folder."""
     hide(settings.secrets())
     content = settings.log_content == "on"
     with ExitStack() as stack:

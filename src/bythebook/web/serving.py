@@ -54,9 +54,9 @@ async def work(
     Several processes add up what they count in the folder `figures`.
     """
     from bythebook.assemble import Book
-    from bythebook.web.observed import joining
+    from bythebook.web.observed import observing
 
-    with ExitStack() as starting, joining(settings, folder=figures):
+    with ExitStack() as starting, observing(settings, folder=figures):
         starting.enter_context(_taking_turns_often())
         importing = asyncio.create_task(asyncio.to_thread(_import, settings))
         try:

@@ -39,7 +39,6 @@ class Happening:
     name: str
     data: str
     """One line of JSON."""
-    status: int = 200
 
     @property
     def is_last(self) -> bool:
@@ -94,7 +93,7 @@ class Stream:
     def _fail(self, error: Exception) -> None:
         said = described(error, request_id=self.asked.request_id)
         self._tell(_happening(Entered(State.FAILED)))
-        self._tell(Happening("error", _line(said), status=said["status_code"]))
+        self._tell(Happening("error", _line(said)))
 
     def _tell(self, happening: Happening) -> None:
         self.happened.append(happening)

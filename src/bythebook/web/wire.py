@@ -74,6 +74,31 @@ class SessionRequest(_Given):
     """A new session needs nothing but to be wanted."""
 
 
+class ChatMessage(BaseModel):
+    """A message as OpenAI's chat has it. What is not read here is passed over."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    role: str = Field(max_length=20)
+    content: str | list[dict[str, Any]] | None = None
+
+
+class ChatRequest(BaseModel):
+    """A request for a chat completion. Only these fields matter; others are passed over, since the book decides."""
+
+    model_config = ConfigDict(
+        extra="ignore",
+        strict=True,
+        json_schema_extra={"examples": [{"model": "bythebook", "messages": [{"role": "user", "content": QUESTION}]}]},
+    )
+
+    messages: list[ChatMessage] = Field(min_length=1, max_length=1000)
+    model: str = Field(default="bythebook", max_length=200)
+    n: Literal[1] | None = None
+    stream: bool | None = None
+    stream_options: dict[str, Any] | None = None
+
+
 class _Told(BaseModel):
     """Something we send."""
 
@@ -239,6 +264,76 @@ class Messages(_Told):
 
     session_id: str
     messages: list[Message]
+
+
+class UrlCitation(_Told):
+    """Where the words come from that a part of the answer rests on."""
+
+    url: str
+    title: str
+    start_index: int
+    end_index: int
+
+
+class Annotation(_Told):
+    """A citation as OpenAI's clients know one."""
+
+    type: Literal["url_citation"] = "url_citation"
+    url_citation: UrlCitation
+
+
+class ChatAnswer(_Told):
+    """The answer as a message."""
+
+    role: Literal["assistant"] = "assistant"
+    content: str
+    refusal: str | None = None
+    annotations: list[Annotation]
+
+
+class Choice(_Told):
+    """The one answer there is."""
+
+    index: Literal[0] = 0
+    message: ChatAnswer
+    logprobs: None = None
+    finish_reason: Literal["stop"] = "stop"
+
+
+class Usage(_Told):
+    """The tokens of the model behind the book; none where it has no model."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+
+
+class ChatCompletion(_Told):
+    """An answer as OpenAI's clients expect one, with ours beside it."""
+
+    id: str
+    object: Literal["chat.completion"] = "chat.completion"
+    created: int
+    model: str
+    choices: list[Choice]
+    usage: Usage
+    bythebook: AgentResponse
+
+
+class Model(_Told):
+    """A model that can be asked: the book."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int
+    owned_by: str
+
+
+class Models(_Told):
+    """The models there are."""
+
+    object: Literal["list"] = "list"
+    data: list[Model]
 
 
 class Health(_Told):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request, Response
 
+from bythebook.access import Caller
 from bythebook.conversations.repeats import Repeat, Repeats
 from bythebook.web import failures
 from bythebook.web.bodies import StrictRoute
-from bythebook.web.door import Door, TheDoor, UserId
+from bythebook.web.door import Door, TheCaller, TheDoor
 from bythebook.web.events import EventStream, last_event
+from bythebook.web.purse import Purse
 from bythebook.web.repeating import checked_key, once
 from bythebook.web.streams import Asked, Stream, answered_before, happenings
 from bythebook.web.wire import FAILURES, AgentRequest, AgentResponse
@@ -29,28 +32,32 @@ async def ask(
     body: AgentRequest,
     request: Request,
     door: TheDoor,
-    user_id: UserId,
+    caller: TheCaller,
     idempotency_key: IdempotencyKey = "",
     last_event_id: LastEventId = "",
 ) -> Response:
     """Ask the book. The answer comes whole, or as events where `stream` or the Accept header asks for them."""
     fingerprint = hashlib.sha256(body.model_dump_json(exclude={"stream"}).encode()).hexdigest()
-    asked = Asked(user_id, fingerprint, failures.request_id(request.scope), checked_key(idempotency_key))
-    stream, after = door.desk.resume(asked, last_event_id) or (await _begun(door, asked, body), 0)
+    asked = Asked(caller.user_id, fingerprint, failures.request_id(request.scope), checked_key(idempotency_key))
+    stream, after = door.desk.resume(asked, last_event_id) or (await _begun(door, caller, asked, body), 0)
     if body.stream or "text/event-stream" in request.headers.get("accept", ""):
         return EventStream(stream, after=after, heartbeat=door.settings.heartbeat_seconds)
     end = await last_event(stream, request.receive)
-    return failures.ended(end.data, end.status)
+    if end.name == "error":
+        return failures.failed(request.scope, json.loads(end.data))
+    return Response(end.data, media_type="application/json")
 
 
-async def _begun(door: Door, asked: Asked, body: AgentRequest) -> Stream:
+async def _begun(door: Door, caller: Caller, asked: Asked, body: AgentRequest) -> Stream:
     """The stream that answers: a new one, or the one that a request with the same key has begun."""
     question = body.noun()
-    work = happenings(door.book.stream(question, user_id=asked.user_id), sources=body.include_sources)
-    if not asked.key:
-        return door.desk.begin(asked, work)
     repeat = Repeat(asked.user_id, asked.key, asked.fingerprint, question.session_id)
-    repeats = Repeats(await door.book.database())
-    if (answer := await repeats.answer(repeat)) is not None:
+    repeats = Repeats(await door.book.database()) if asked.key else None
+    if repeats and (answer := await repeats.answer(repeat)) is not None:
         return answered_before(asked, answer)
-    return door.desk.repeated(asked) or door.desk.begin(asked, once(repeats, repeat, work))
+    purse = await Purse.opened(await door.gate.budgets(), caller)
+    if stream := door.desk.repeated(asked):
+        await purse.refund()
+        return stream
+    work = happenings(door.book.stream(question, user_id=asked.user_id), sources=body.include_sources)
+    return door.desk.begin(asked, purse.spent_on(once(repeats, repeat, work) if repeats else work))

@@ -1,0 +1,29 @@
+"""`bythebook mcp`: the book as an MCP server for a program that starts it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bythebook.cli.doing import run, say, settings
+from bythebook.cli.options import BaseUrl, DataDir, Json, Model  # noqa: TC001 - typer reads them
+
+if TYPE_CHECKING:
+    from bythebook.settings import Settings
+
+
+def mcp(
+    model: Model = None,
+    base_url: BaseUrl = None,
+    data_dir: DataDir = None,
+    json: Json = False,  # noqa: ARG001 - standard output is JSON in any case
+) -> None:
+    """Serve the book to another program over standard input and output (Model Context Protocol)."""
+    run(_serve(settings(data_dir=data_dir, model=model, base_url=base_url)))
+
+
+async def _serve(chosen: Settings) -> None:
+    from bythebook.assemble import Book
+    from bythebook.mcp.stdio import serve
+
+    async with Book.open(chosen, say=say) as book:
+        await serve(book)

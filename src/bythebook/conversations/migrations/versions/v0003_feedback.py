@@ -1,0 +1,40 @@
+"""What was asked and what became of it: for feedback, and for finding the gaps of a book."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+
+
+def upgrade() -> None:
+    op.create_table(
+        "asked",
+        sa.Column("id", sa.Text, nullable=False),
+        sa.Column("user_id", sa.Text, nullable=False),
+        sa.Column("conversation_id", sa.Text),
+        sa.Column("question", sa.Text, nullable=False),
+        sa.Column("outcome", sa.Text, nullable=False),
+        sa.Column("generation", sa.Text, nullable=False),
+        sa.Column("nearest", sa.Text, nullable=False),
+        sa.Column("confidence", sa.Float),
+        sa.Column("asked_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("rating", sa.Text),
+        sa.Column("reason", sa.Text, nullable=False),
+        sa.Column("rated_at", sa.DateTime(timezone=True)),
+        sa.ForeignKeyConstraint(
+            ["conversation_id"], ["conversations.id"], name="fk_asked_conversation_id", ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name="pk_asked"),
+    )
+    op.create_index("ix_asked_asked_at", "asked", ["asked_at"])
+    op.create_index("ix_asked_conversation_id", "asked", ["conversation_id"])
+    # Feedback was to be kept with the turn, but an answer outside a conversation has none.
+    op.drop_column("turns", "feedback")
+
+
+def downgrade() -> None:
+    op.add_column("turns", sa.Column("feedback", sa.Text))
+    op.drop_table("asked")

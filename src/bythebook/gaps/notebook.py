@@ -1,0 +1,104 @@
+"""The notebook: what was asked is written down after the answer is given, so that nobody waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from bythebook.answers import Outcome
+from bythebook.conversations.asked import Asked, Section
+from bythebook.conversations.message import now
+from bythebook.gaps import aside
+from bythebook.observe import log
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from pathlib import Path
+
+    from bythebook.answers import AgentResponse
+    from bythebook.conversations.feedback import Ledger
+    from bythebook.passages import RetrievalResult
+
+MOST_WAITING = 1000
+"""How many notes wait while the database is away. More are let go: readers come before records."""
+CLOSING_SECONDS = 5.0
+KEPT = timedelta(days=30)
+"""How long an answer can be rated."""
+_NEAREST = 3
+
+
+class Notebook:
+    """Writes to the ledger behind the answers. What goes wrong here is logged, and never fails an answer.
+
+    Without `questions`, only the answer's id and owner are kept: enough to rate it, nothing to read.
+    """
+
+    def __init__(self, ledger: Callable[[], Awaitable[Ledger]], *, questions: bool) -> None:
+        self._ledger = ledger
+        self._questions = questions
+        self._waiting: list[Asked] = []
+        self._writing: asyncio.Task[None] | None = None
+        self._tidied = False
+
+    def note(self, response: AgentResponse, question: str, found: Sequence[RetrievalResult], *, user_id: str) -> None:
+        """Have the answer to this stand-alone question written down soon."""
+        if len(self._waiting) >= MOST_WAITING:
+            return
+        self._waiting.append(
+            Asked(
+                id=response.id,
+                user_id=user_id,
+                question=question if self._questions else "",
+                outcome=response.outcome.value,
+                generation=response.metadata.index_generation,
+                nearest=sections(found) if self._questions else (),
+                confidence=response.metadata.confidence,
+                conversation_id=response.session_id,
+                asked_at=response.created_at,
+            )
+        )
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write())
+
+    async def settle(self) -> None:
+        """Wait until everything noted so far is written down, or could not be."""
+        if self._writing is not None:
+            await asyncio.shield(self._writing)
+
+    def put_aside(self, folder: Path) -> None:
+        """Leave what is waiting in this folder, for a process that ends now: answers nobody will rate are let go."""
+        waiting, self._waiting = self._waiting, []
+        if gaps := [entry for entry in waiting if entry.question and entry.outcome != Outcome.ANSWERED]:
+            try:
+                aside.put(folder, gaps)
+            except OSError as error:
+                log("notes_lost", count=len(gaps), error=str(error))
+
+    async def close(self) -> None:
+        """Write down what is waiting, if it can be done soon."""
+        if self._writing is not None:
+            await asyncio.wait({self._writing}, timeout=CLOSING_SECONDS)
+            self._writing.cancel()
+            await asyncio.wait({self._writing})
+
+    async def _write(self) -> None:
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            try:
+                ledger = await self._ledger()
+                await ledger.keep(batch)
+                if not self._tidied:
+                    await ledger.forget(now() - KEPT)
+                    self._tidied = True
+            except Exception as error:  # Whatever it is, the readers have their answers.
+                log("notes_lost", count=len(batch), error=str(error))
+
+
+def sections(found: Sequence[RetrievalResult]) -> tuple[Section, ...]:
+    """The sections these passages stand in, each once, nearest first."""
+    kept: dict[tuple[str, tuple[str, ...]], Section] = {}
+    for result in found:
+        section = Section(result.url, result.title, result.heading_hierarchy, result.anchor, round(result.score, 4))
+        kept.setdefault((result.url, result.heading_hierarchy), section)
+    return tuple(kept.values())[:_NEAREST]
