@@ -22,6 +22,7 @@ from bythebook.vectors import installed
 from conversations.postgres import Server, running_postgres
 
 if TYPE_CHECKING:
+    from bythebook.conversations.database import Database
     from bythebook.testing import ScriptedServer
 
 LIGHTHOUSE = Path(__file__).parent / "books" / "lighthouse"
@@ -65,6 +66,15 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path}/conversations.db"
     server: Server = request.getfixturevalue("postgres")
     return server.empty_database()
+
+
+@pytest.fixture
+async def database(url: str) -> AsyncIterator[Database]:
+    """An open database with the newest tables and nothing in them, of each kind in turn."""
+    from bythebook.conversations.database import open_database
+
+    async with open_database(url) as opened:
+        yield opened
 
 
 @pytest.fixture

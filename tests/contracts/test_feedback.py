@@ -9,41 +9,18 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-import pytest_asyncio
 
 from bythebook.conversations import Conversation, Message
 from bythebook.conversations.asked import Asked, Feedback, Rating, Section
-from bythebook.conversations.database import open_database
 from bythebook.conversations.feedback import Ledger
 from bythebook.conversations.sql import SqlConversations
 from bythebook.errors import InputError, NotFound
-from conversations.postgres import running_postgres
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-    from pathlib import Path
-
     from bythebook.conversations.database import Database
-    from conversations.postgres import Server
 
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 FOG = Section("https://book/fog", "Fog", ("Fog", "The horn"), "the-horn", 0.41)
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Server]:
-    with running_postgres() as server:
-        yield server
-
-
-@pytest_asyncio.fixture(params=["sqlite", "postgresql"])
-async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
-    url = f"sqlite:///{tmp_path}/conversations.db"
-    if request.param == "postgresql":
-        server: Server = request.getfixturevalue("postgres")
-        url = server.empty_database()
-    async with open_database(url) as opened:
-        yield opened
 
 
 @pytest.fixture

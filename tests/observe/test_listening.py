@@ -103,8 +103,9 @@ async def test_the_generation_that_is_opened_is_told(shelved: Path, model_folder
 @pytest.fixture
 async def shelf(shelved: Path, model_folder: Path) -> AsyncIterator[Book]:
     """The small book, open for reading."""
-    settings = Settings.load({"data_dir": shelved, "model_folder": model_folder}, folder=shelved)
-    async with Book.open(settings) as opened:
+    # However slow the machine is, a question gets its answer.
+    given = {"data_dir": shelved, "model_folder": model_folder, "first_token_seconds": 60, "answer_seconds": 120}
+    async with Book.open(Settings.load(given, folder=shelved)) as opened:
         yield opened
 
 

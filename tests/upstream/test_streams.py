@@ -13,7 +13,7 @@ from bythebook.testing.clock import skipping_time
 from bythebook.upstream import BreakerState, CallReport, Deadline, Policy, Upstream
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
 CUT, HANG, DRIP = "cut", "hang", "drip"
 
@@ -48,17 +48,17 @@ class Source:
             self.open -= 1
 
 
-def is_preamble(item: str) -> bool:
-    return not item.isupper()
+def size(item: str) -> int:
+    return 1000 if item.isupper() else 0
 
 
-async def read(upstream: Upstream, source: Source, deadline: Deadline) -> tuple[str, str, str]:
+async def read(
+    upstream: Upstream, source: Source, deadline: Deadline, *, size: Callable[[str], int] = size
+) -> tuple[str, str, str]:
     """What was handed out, the code of the error and its stage."""
     seen = ""
     try:
-        async with aclosing(
-            upstream.stream(source, deadline=deadline, stage="generate", preamble=is_preamble)
-        ) as items:
+        async with aclosing(upstream.stream(source, deadline=deadline, stage="generate", size=size)) as items:
             async for item in items:
                 seen += item
     except BookError as error:
@@ -92,6 +92,45 @@ async def test_streams(visits: Sequence[Sequence[str]], seen: str, code: str, st
     assert source.open == 0
     limit = 30.0 if "mid-stream" in stage else 5.0
     assert asyncio.get_running_loop().time() <= limit + 0.001
+
+
+@pytest.mark.parametrize("attempts", [pytest.param(3, id="it can be begun again"), pytest.param(1, id="it cannot")])
+@skipping_time
+async def test_a_stream_that_stalls_is_given_up_while_it_can_be_begun_again(attempts: int) -> None:
+    """The caller begins again what has been seen. The last time it is waited for as long as there is time."""
+    source, upstream = Source(["A", HANG]), Upstream("model", policy=Policy(attempts=attempts))
+    assert await read(upstream, source, Deadline.after(30.0)) == ("A", "timeout", "generate: mid-stream")
+    assert source.open == 0
+    assert asyncio.get_running_loop().time() == pytest.approx(5.1 if attempts > 1 else 30.0)
+
+
+@pytest.mark.parametrize(
+    ("width", "attempts", "ends"),
+    [
+        pytest.param(6, 3, 6.0, id="a word a second is no answer in thirty"),
+        pytest.param(6, 1, 30.0, id="but better than nothing where it is the last attempt"),
+        pytest.param(20, 3, 30.0, id="three words a second are slow, and may get there"),
+    ],
+)
+@skipping_time
+async def test_a_stream_too_slow_for_an_answer_is_given_up(width: int, attempts: int, ends: float) -> None:
+    upstream = Upstream("model", policy=Policy(attempts=attempts))
+    _, code, _ = await read(upstream, Source([DRIP]), Deadline.after(30.0), size=lambda _: width)
+    assert code == "timeout"
+    assert asyncio.get_running_loop().time() == pytest.approx(ends)
+
+
+@skipping_time
+async def test_a_slow_reader_does_not_make_a_slow_stream() -> None:
+    upstream = Upstream("model")
+    async with aclosing(
+        upstream.stream(Source("ABCDEFGH"), deadline=Deadline.after(30.0), stage="generate", size=lambda _: 5)
+    ) as items:
+        seen = []
+        async for item in items:
+            await asyncio.sleep(3.0)
+            seen.append(item)
+    assert "".join(seen) == "ABCDEFGH"
 
 
 @skipping_time

@@ -1,4 +1,4 @@
-"""The agent: gets an answer from a model, by the way that suits the model, and begins again when a stream breaks."""
+"""The agent: gets an answer from a model, by the way that suits the model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from bythebook.conversations.followups.rewriting import BUDGET as REWRITE_BUDGET
 from bythebook.conversations.followups.rewriting import rewrite_messages, rewritten
 from bythebook.conversations.followups.rule import standalone
 from bythebook.errors import BookError, InputError
-from bythebook.upstream import CallState
 from bythebook.upstream.calls import unheard
 
 if TYPE_CHECKING:
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
     from bythebook.conversations.followups import Exchange, Standalone
     from bythebook.passages import RetrievalResult
     from bythebook.upstream import CallReport, Deadline
-
-_ATTEMPTS = 3
-"""How often a provider is called for one answer at most, whatever goes wrong and wherever."""
 
 REWRITE_TOKENS = 200
 """How long a question that was made to stand alone may be."""
@@ -58,23 +54,16 @@ class Speaker:
     ) -> AsyncGenerator[Began | str | Spoken]:
         """The words of the answer as they come, and at the end how it came about."""
         question = Question(text, self._config.system_prompt, tuple(history), self._budget())
-        attempts = _Attempts(report)
-        while True:
-            model = TurnModel(self._endpoint, deadline=deadline, report=attempts, attempts=attempts.left)
-            spoken = Spoken()
-            yield Began()
-            try:
-                async with aclosing(self._once(model, question, found, search=search, spoken=spoken)) as words:
-                    async for word in words:
-                        yield word
-            except BookError as error:
-                # A stream that broke after some of it was seen cannot be taken up again, only begun again.
-                if not (error.recoverable and spoken.begun and attempts.left and deadline.begun().left()):
-                    raise
-                continue
-            spoken.tokens_used = model.prompt_tokens + model.completion_tokens
-            yield spoken
-            return
+        model = TurnModel(self._endpoint, deadline=deadline, report=report)
+        spoken = Spoken()
+        yield Began()
+        async with aclosing(self._once(model, question, found, search=search, spoken=spoken)) as words:
+            async for word in words:
+                if isinstance(word, str):
+                    model.begun()
+                yield word
+        spoken.tokens_used = model.prompt_tokens + model.completion_tokens
+        yield spoken
 
     async def restate(
         self, question: str, history: Sequence[Exchange], *, deadline: Deadline
@@ -107,13 +96,12 @@ class Speaker:
         *,
         search: Search,
         spoken: Spoken,
-    ) -> AsyncGenerator[str]:
-        """One try: by letting the model search, or with the passages in hand where it cannot or did not."""
+    ) -> AsyncGenerator[str | Began]:
+        """By letting the model search, or with the passages in hand where it cannot or did not."""
         if self._config.retrieval_mode == "tool" or (self._config.retrieval_mode == "auto" and self._calls_tools):
             try:
                 async with aclosing(speaking.with_search(model, question, search, spoken)) as words:
                     async for word in words:
-                        spoken.begun = True
                         yield word
             except InputError:
                 # The provider has refused the request itself: a model without tools.
@@ -123,7 +111,6 @@ class Speaker:
         numbered = spoken.shown.number(found)
         async with aclosing(speaking.with_passages(model, question, numbered, spoken)) as words:
             async for word in words:
-                spoken.begun = True
                 yield word
 
     def _budget(self) -> Budget:
@@ -136,19 +123,3 @@ class Speaker:
             history=int(usual.history * scale),
             answer=self._config.max_tokens,
         )
-
-
-class _Attempts:
-    """Counts how often the provider was called for one answer."""
-
-    def __init__(self, report: Callable[[CallReport], None]) -> None:
-        self._report = report
-        self._failed = 0
-
-    def __call__(self, call: CallReport) -> None:
-        self._failed += call.state in (CallState.RETRYING, CallState.FAILED_PERMANENT)
-        self._report(call)
-
-    @property
-    def left(self) -> int:
-        return max(0, _ATTEMPTS - self._failed)

@@ -18,9 +18,10 @@ from openai.types.responses import ResponseCompletedEvent
 
 from bythebook.answers import responses
 from bythebook.answers.reply import Reply
-from bythebook.errors import InputError, ProviderError
+from bythebook.answers.spoken import Began
+from bythebook.errors import BookError, InputError, ProviderError
 from bythebook.observe import figure
-from bythebook.upstream import Upstream
+from bythebook.upstream import CallState, Upstream
 from bythebook.upstream.openai import judge_openai
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from bythebook.answers.providers import Provider
     from bythebook.upstream import CallReport, Deadline
 
+ATTEMPTS = 3
+"""How often a provider is called for one answer at most, whatever goes wrong and wherever."""
 _DONE = "[DONE]"
 
 
@@ -42,6 +45,8 @@ class Endpoint:
         self.provider = provider
         # Every retry is upstream's; the client's own would sleep behind the deadline's back.
         self._client = openai.AsyncOpenAI(base_url=provider.base_url, api_key=provider.api_key, max_retries=0)
+        # Looked up here, because the client imports a good part of itself for it: no deadline should pay for that.
+        self._create = self._client.chat.completions.with_streaming_response.create
         self._upstream = Upstream(provider.name, judge=judge_openai)
         self._always = {"model": provider.model, "temperature": temperature, "max_tokens": max_tokens}
         self._reports_usage = True
@@ -58,7 +63,7 @@ class Endpoint:
             lambda: self._open(body),
             deadline=deadline,
             stage="generating",
-            preamble=_is_silent,
+            size=_length,
             report=report,
             attempts=attempts,
         )
@@ -99,9 +104,8 @@ class Endpoint:
             raise ProviderError(f"{self.provider.name} stopped in the middle of its answer")
 
     async def _lines(self, body: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
-        create = self._client.chat.completions.with_streaming_response.create
         try:
-            async with create(**body, stream=True) as response:
+            async with self._create(**body, stream=True) as response:
                 async for line in response.iter_lines():
                     data = line[5:].strip() if line.startswith("data:") else ""
                     # Read on after the last word: a connection that is left early cannot be used again.
@@ -117,17 +121,17 @@ def _refuse_error(name: str, chunk: dict[str, Any]) -> None:
         raise ProviderError(f"{name} failed in the middle of its answer")
 
 
-def _is_silent(chunk: dict[str, Any]) -> bool:
-    """Whether nobody would notice if the answer began again after this chunk."""
+def _length(chunk: dict[str, Any]) -> int:
+    """How much of the answer it brings. Of a chunk that brings nothing nobody notices if it comes again."""
     delta = ((chunk.get("choices") or [{}])[0]).get("delta") or {}
-    return not delta.get("content")
+    return len(delta.get("content") or "")
 
 
 class TurnModel(Model):
     """The model for one turn of a conversation, within its deadline, as the Agents SDK calls it."""
 
     def __init__(
-        self, endpoint: Endpoint, *, deadline: Deadline, report: Callable[[CallReport], None], attempts: int
+        self, endpoint: Endpoint, *, deadline: Deadline, report: Callable[[CallReport], None], attempts: int = ATTEMPTS
     ) -> None:
         self._endpoint = endpoint
         self._attempts = attempts
@@ -136,21 +140,37 @@ class TurnModel(Model):
         self.prompt_tokens = 0
         self.completion_tokens = 0
 
-    async def say(self, messages: list[dict[str, Any]], **more: Any) -> AsyncGenerator[str | Reply]:
-        """The text of one answer as it comes, and at the end everything that was said."""
-        said = Reply()
-        stream = self._endpoint.chunks(
-            {"messages": messages, **more}, deadline=self._deadline, report=self._report, attempts=self._attempts
-        )
-        async with aclosing(stream) as chunks:
-            async for chunk in chunks:
-                if text := said.take(chunk):
-                    yield text
+    def begun(self) -> None:
+        """Note that the reader has seen the first word: only the end is still to be kept."""
+        self._deadline = self._deadline.begun()
+
+    async def say(self, messages: list[dict[str, Any]], **more: Any) -> AsyncGenerator[str | Began | Reply]:
+        """The text of one answer as it comes, and at the end everything that was said.
+
+        A stream that breaks after some of it was heard cannot be taken up again, only begun again.
+        """
+        attempts = _Attempts(self._report, self._attempts)
+        while True:
+            said = Reply()
+            try:
+                async with aclosing(self._chunks({"messages": messages, **more}, attempts)) as chunks:
+                    async for chunk in chunks:
+                        if text := said.take(chunk):
+                            yield text
+            except BookError as error:
+                if not (said.text and error.recoverable and attempts.left and self._deadline.left()):
+                    raise
+                yield Began()
+            else:
+                break
         figure("tokens", said.prompt_tokens, kind="prompt")
         figure("tokens", said.completion_tokens, kind="completion")
         self.prompt_tokens += said.prompt_tokens
         self.completion_tokens += said.completion_tokens
         yield said
+
+    def _chunks(self, asked: dict[str, Any], attempts: _Attempts) -> AsyncGenerator[dict[str, Any]]:
+        return self._endpoint.chunks(asked, deadline=self._deadline, report=attempts, attempts=attempts.left)
 
     async def stream_response(
         self,
@@ -168,7 +188,9 @@ class TurnModel(Model):
         number = 0
         async with aclosing(self.say(messages, **more)) as heard:
             async for text in heard:
-                if isinstance(text, Reply):
+                if isinstance(text, Began):
+                    yield responses.created(model=self._endpoint.provider.model, number=number)
+                elif isinstance(text, Reply):
                     yield _completed(text, item=item, model=self._endpoint.provider.model, number=number)
                 else:
                     yield responses.delta(text, item=item, number=number)
@@ -187,6 +209,23 @@ class TurnModel(Model):
                 )
                 return ModelResponse(output=response.output, usage=counted, response_id=None)
         raise ProviderError(f"{self._endpoint.provider.name} gave no answer")
+
+
+class _Attempts:
+    """Counts how often the provider was called for one answer."""
+
+    def __init__(self, report: Callable[[CallReport], None], allowed: int) -> None:
+        self._report = report
+        self._allowed = allowed
+        self._failed = 0
+
+    def __call__(self, call: CallReport) -> None:
+        self._failed += call.state in (CallState.RETRYING, CallState.FAILED_PERMANENT)
+        self._report(call)
+
+    @property
+    def left(self) -> int:
+        return max(0, self._allowed - self._failed)
 
 
 def _messages(system: str | None, given: str | list[TResponseInputItem]) -> list[dict[str, Any]]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from openai.types.responses import (
     Response,
     ResponseCompletedEvent,
+    ResponseCreatedEvent,
     ResponseFunctionToolCall,
     ResponseOutputMessage,
     ResponseOutputText,
@@ -52,10 +53,22 @@ def delta(text: str, *, item: str, number: int) -> ResponseTextDeltaEvent:
     )
 
 
+def created(*, model: str, number: int) -> ResponseCreatedEvent:
+    """A response begins: in the middle of a stream, what came before no longer counts."""
+    return ResponseCreatedEvent.model_construct(
+        response=_response((), model=model), sequence_number=number, type="response.created"
+    )
+
+
 def completed(
     output: Sequence[ResponseOutputItem], *, model: str, number: int, prompt_tokens: int = 0, completion_tokens: int = 0
 ) -> ResponseCompletedEvent:
-    response = Response.model_construct(
+    response = _response(output, model=model, usage=_usage(prompt_tokens, completion_tokens))
+    return ResponseCompletedEvent.model_construct(response=response, sequence_number=number, type="response.completed")
+
+
+def _response(output: Sequence[ResponseOutputItem], *, model: str, usage: ResponseUsage | None = None) -> Response:
+    return Response.model_construct(
         id=f"resp_{uuid.uuid4().hex}",
         created_at=time.time(),
         model=model,
@@ -64,12 +77,11 @@ def completed(
         tool_choice="auto",
         tools=[],
         parallel_tool_calls=False,
-        usage=_usage(prompt_tokens, completion_tokens),
+        usage=usage,
     )
-    return ResponseCompletedEvent.model_construct(response=response, sequence_number=number, type="response.completed")
 
 
-def _usage(prompt_tokens: int, completion_tokens: int) -> Any:
+def _usage(prompt_tokens: int, completion_tokens: int) -> ResponseUsage:
     return ResponseUsage.model_construct(
         input_tokens=prompt_tokens,
         output_tokens=completion_tokens,

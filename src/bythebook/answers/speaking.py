@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bythebook.answers import prompts
 from bythebook.answers.budget import fit, passage_tokens
 from bythebook.answers.reply import Reply
+from bythebook.answers.spoken import Began
 from bythebook.answers.tool import DESCRIPTION, NAME, SCHEMA, RetrievalToolResponse, SearchArguments, shown
 from bythebook.errors import BookError, InputError
 
@@ -27,7 +28,7 @@ MOST_SEARCHES = 5
 
 async def with_passages(
     model: TurnModel, question: Question, passages: Sequence[tuple[int, RetrievalResult]], spoken: Spoken
-) -> AsyncGenerator[str]:
+) -> AsyncGenerator[str | Began]:
     """The answer of a model that is handed the passages, as it comes."""
     fitted = fit(
         question.budget, system=question.system, question=question.text, passages=passages, history=question.history
@@ -42,10 +43,12 @@ async def with_passages(
                 yield text
 
 
-async def with_search(model: TurnModel, question: Question, search: Search, spoken: Spoken) -> AsyncGenerator[str]:
+async def with_search(
+    model: TurnModel, question: Question, search: Search, spoken: Spoken
+) -> AsyncGenerator[str | Began]:
     """The answer of a model that searches the book itself, as it comes; nothing it says before searching is shown."""
     from agents import Agent, MaxTurnsExceeded, RunConfig, Runner
-    from openai.types.responses import ResponseTextDeltaEvent
+    from openai.types.responses import ResponseCreatedEvent, ResponseTextDeltaEvent
 
     system = question.system + prompts.SEARCH
     fitted = fit(question.budget, system=system, question=question.text, passages=(), history=question.history)
@@ -63,6 +66,8 @@ async def with_search(model: TurnModel, question: Question, search: Search, spok
             data = event.data if event.type == "raw_response_event" else None
             if isinstance(data, ResponseTextDeltaEvent) and spoken.searches:
                 yield data.delta
+            elif isinstance(data, ResponseCreatedEvent):
+                yield Began()
     except MaxTurnsExceeded:
         return
     except Exception as exc:

@@ -52,8 +52,6 @@ class Spoken:
     shown: Shown = field(default_factory=Shown)
     """Every passage the model has seen, numbered."""
     text: str = ""
-    begun: bool = False
-    """Whether the reader has seen some of it."""
     searches: int = 0
     tokens_used: int = 0
     finish_reason: str = ""

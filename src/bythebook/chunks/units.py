@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from bythebook.chunks.sentences import sentences
 
@@ -24,8 +23,7 @@ class UnitKind(StrEnum):
     ROW = "row"
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(NamedTuple):
     """A sentence, a list item, a table row or a whole code block: `text[start:end]` of its chunk."""
 
     kind: UnitKind

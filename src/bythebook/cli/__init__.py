@@ -48,6 +48,8 @@ def _run() -> None:
         gc.disable()
         # The model, the index and the imports load side by side; whoever waits for its turn must not wait long.
         sys.setswitchinterval(0.0005)
+        # No large matrix is ever multiplied: threads for that would only have to be started.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         answering.answer(asked, then=leave)
     else:
         from bythebook.cli.app import app

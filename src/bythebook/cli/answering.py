@@ -6,9 +6,8 @@ about as long to import and to set up as the answer takes to find.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bythebook.answers import AgentRequest
 from bythebook.cli.doing import bold, dim, echo, print_json, run, say, settings
@@ -31,8 +30,7 @@ _VALUES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """The arguments of `ask`."""
 
     question: str

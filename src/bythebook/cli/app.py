@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from bythebook.cli import ask, chat, config, demo, ingest, keys, mcp, model, search, serve, status
+from bythebook.cli import ask, chat, config, demo, gaps, ingest, keys, mcp, model, search, serve, status
 
 app = typer.Typer(
     name="bythebook",
@@ -21,6 +21,7 @@ app.command()(ask.ask)
 app.command()(chat.chat)
 app.command()(serve.serve)
 app.command()(mcp.mcp)
+app.command()(gaps.gaps)
 app.command()(status.status)
 app.command()(config.config)
 app.command()(demo.demo)

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a missing section belongs: on this page, after this heading. Without a heading, at the page's end."""
+    """Where a missing section belongs: on this page, after this heading. Without a heading, after its introduction."""
 
     url: str
     title: str
     after: str
 
     def __str__(self) -> str:
-        return f"“{self.title}”, after “{self.after}”" if self.after else f"“{self.title}”"
+        return f"“{self.title}”, after {f'“{self.after}”' if self.after else 'its introduction'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,7 @@ class Topic:
     nearest: tuple[Section, ...]
     """The sections of the book that come nearest."""
     place: Place | None
+    """None when they are not about this book."""
     last_asked_at: datetime
 
 

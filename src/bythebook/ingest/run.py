@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from contextlib import ExitStack, aclosing, closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from bythebook.chunks.split import split
@@ -144,8 +144,7 @@ async def rehearse(workshop: Workshop, sources: Sequence[PageSource], *, alone: 
         vectors = Vectors(workshop.embedder, written, survey.book)
         missing = [chunk async for chunk in vectors.missing(survey.chunks(alone=alone))]
         before = survey.book.catalogue.totals() if survey.book else Totals(0, 0, 0)
-        after = replace(
-            before,
+        after = before._replace(
             pages=before.pages + sum(found.is_new for found in survey.plan.found) - len(survey.plan.removed),
             chunks=before.chunks + len(survey.changes.put) - len(survey.changes.gone),
         )

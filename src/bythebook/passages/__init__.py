@@ -183,8 +183,7 @@ def citation(result: RetrievalResult, start: int, end: int, *, number: int) -> C
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(NamedTuple):
     """A chunk as it is kept: with its vector."""
 
     chunk: Chunk

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bythebook.errors import RetrievalError
 
@@ -31,8 +30,7 @@ CREATE TABLE IF NOT EXISTS terms (term INTEGER PRIMARY KEY, count INTEGER NOT NU
 """
 
 
-@dataclass(frozen=True, slots=True)
-class PageRecord:
+class PageRecord(NamedTuple):
     """A page of the generation, as it was when it was read."""
 
     url: str
@@ -44,8 +42,7 @@ class PageRecord:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkRecord:
+class ChunkRecord(NamedTuple):
     """What is known of a chunk without asking the engine."""
 
     chunk_id: str
@@ -58,8 +55,7 @@ class ChunkRecord:
     headings: str
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(NamedTuple):
     """How many pages and chunks there are, and how long the chunks are together, in terms."""
 
     pages: int
@@ -135,17 +131,13 @@ class Catalogue:
         return dict(self._db.execute("SELECT content_hash, MIN(chunk_id) FROM chunks GROUP BY content_hash").fetchall())
 
     def put_page(self, page: PageRecord) -> None:
-        values = (page.url, page.source, page.path, page.title, page.fingerprint, page.text)
-        self._db.execute("INSERT OR REPLACE INTO pages VALUES (?, ?, ?, ?, ?, ?)", values)
+        self._db.execute("INSERT OR REPLACE INTO pages VALUES (?, ?, ?, ?, ?, ?)", page)
 
     def drop_page(self, url: str) -> None:
         self._db.execute("DELETE FROM pages WHERE url = ?", (url,))
 
     def put_chunk(self, record: ChunkRecord) -> None:
-        values = (
-            record.chunk_id, record.url, record.content_hash, record.fingerprint, record.length, record.headings,
-        )  # fmt: skip
-        self._db.execute("INSERT OR REPLACE INTO chunks VALUES (?, ?, ?, ?, ?, ?)", values)
+        self._db.execute("INSERT OR REPLACE INTO chunks VALUES (?, ?, ?, ?, ?, ?)", record)
 
     def drop_chunk(self, chunk_id: str) -> None:
         self._db.execute("DELETE FROM chunks WHERE chunk_id = ?", (chunk_id,))
@@ -162,6 +154,11 @@ class Catalogue:
         """How many chunks each of these terms stands in, 0 for one the book does not have."""
         statement = "SELECT count FROM terms WHERE term = ?"
         return {term: (self._db.execute(statement, (term,)).fetchone() or (0,))[0] for term in terms}
+
+    def chunk_count(self) -> int:
+        """How many chunks there are, without going through the pages."""
+        count: int = self._db.execute("SELECT COUNT(*) FROM chunks").fetchone()[0]
+        return count
 
     def totals(self) -> Totals:
         pages = self._db.execute("SELECT COUNT(*) FROM pages").fetchone()[0]

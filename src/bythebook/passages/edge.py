@@ -44,6 +44,7 @@ class EdgeStore:
     def __init__(self, shard: edge.EdgeShard, words: Words) -> None:
         self._shard = shard
         self._words = words
+        self._asked: tuple[Vector, edge.Query] | None = None
 
     @classmethod
     def create(cls, folder: Path, words: Words, *, dimension: int) -> EdgeStore:
@@ -86,12 +87,18 @@ class EdgeStore:
         """The two rankings, without one that has nothing to go by."""
         queries: list[edge.Query] = []
         if vector is not None:
-            queries.append(edge.Query.Nearest(vector.tolist(), using=DENSE))
+            queries.append(self._nearest(vector))
         words = self._words.query(text)
         if words.indices:
             queries.append(edge.Query.Nearest(words, using=BM25))
         where = _where(filters)
         return [edge.Prefetch(limit=depth, query=query, filter=where) for query in queries]
+
+    def _nearest(self, vector: Vector) -> edge.Query:
+        # A question is put twice: to all chunks, and to those that were chosen.
+        if self._asked is None or self._asked[0] is not vector:
+            self._asked = (vector, edge.Query.Nearest(vector.tolist(), using=DENSE))
+        return self._asked[1]
 
     def _fused(self, sides: list[edge.Prefetch], *, limit: int) -> list[edge.ScoredPoint]:
         request = edge.QueryRequest(limit=limit, prefetches=sides, query=edge.Fusion.Dbsf())  # type: ignore[arg-type]
@@ -104,7 +111,7 @@ class EdgeStore:
         # Not by reading their vectors: the engine compares them in less time than it takes to hand them over.
         request = edge.SearchRequest(
             limit=len(chunk_ids),
-            query=edge.Query.Nearest(vector.tolist(), using=DENSE),
+            query=self._nearest(vector),
             filter=edge.Filter(must=[edge.HasIdCondition(set(chunk_ids))]),
             with_payload=True,
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from bythebook.chunks import under
 from bythebook.chunks.units import Unit, UnitKind, units
@@ -42,8 +42,7 @@ class Features:
     """The same for the best single unit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Weighed:
+class Weighed(NamedTuple):
     """A unit of a passage with how well it speaks to the question."""
 
     result: RetrievalResult
@@ -55,8 +54,7 @@ class Weighed:
         return self.result.text[self.unit.start : self.unit.end]
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """What the passages say to the question."""
 
     features: Features

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from bythebook.passages import Filters, RetrievalContext, RetrievalResult
 from bythebook.passages.ranking import added, rank
@@ -31,12 +31,11 @@ _MANY = 100
 """How many instead, where too few of them are distinct or several searches are added up."""
 SAME = 0.9
 """Passages that share this much of their terms say the same: only the better one is shown."""
-_ALIKE_AT_SIGHT = 0.35
+_ALIKE_AT_SIGHT = 0.4
 """What passages that say the same share at least of their words as they are written, marks and endings and all."""
+_SHORT = 8
+"""With fewer words than this, marks and endings make too much of a difference."""
 _REMEMBERED = 256
-
-
-T = TypeVar("T")
 
 
 def unbounded(_stage: str) -> AbstractAsyncContextManager[None]:
@@ -129,7 +128,7 @@ async def _chosen(
         found = [(chunk, cosine, scores[chunk_id]) for chunk_id, (chunk, cosine) in read.items()]
         for chunk, cosine, score in sorted(found, key=lambda entry: (-entry[2], entry[0].url, entry[0].chunk_index)):
             wording = _Wording(chunk.text, edition.words)
-            if not any(wording.is_like(other) for other in shown):
+            if wording.is_new(shown):
                 chosen.append(result_of(chunk, position=len(chosen) + 1, score=cosine, rerank_score=score))
                 shown.append(wording)
             if len(chosen) == top_k:
@@ -143,21 +142,26 @@ class _Wording:
     def __init__(self, text: str, words: Words) -> None:
         self._text = text
         self._words = words
-        self._spelled = frozenset(text.lower().split())
+        self._spelled = set(text.split())
 
     @cached_property
     def terms(self) -> frozenset[int]:
         return self._words.terms(self._text)
 
-    def is_like(self, other: _Wording) -> bool:
-        # Most passages differ at first sight, which spares them the cutting into terms.
-        return _overlap(self._spelled, other._spelled) >= _ALIKE_AT_SIGHT and _overlap(self.terms, other.terms) >= SAME
+    def is_new(self, shown: Sequence[_Wording]) -> bool:
+        """Whether none of those says the same."""
+        mine = self._spelled
+        for other in shown:
+            # Most passages differ at first sight, which spares them the cutting into terms.
+            common = len(mine & other._spelled)
+            alike = common >= _ALIKE_AT_SIGHT * (len(mine) + len(other._spelled) - common) or len(mine) < _SHORT
+            if alike and self._repeats(other):
+                return False
+        return True
 
-
-def _overlap(one: frozenset[T], other: frozenset[T]) -> float:
-    """How much of what either has both have. Nothing has nothing in common with nothing."""
-    common = len(one & other)
-    return common / (len(one) + len(other) - common) if common else 0.0
+    def _repeats(self, other: _Wording) -> bool:
+        common = len(self.terms & other.terms)
+        return common > 0 and common >= SAME * (len(self.terms) + len(other.terms) - common)
 
 
 def result_of(chunk: Chunk, *, position: int, score: float, rerank_score: float) -> RetrievalResult:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 from bythebook.errors import BookError, DeadlineExceeded, RateLimited
 from bythebook.observe import figure, log, span
 from bythebook.upstream.breaker import Breaker
+from bythebook.upstream.deadline import now
 from bythebook.upstream.failures import judge_ours
 from bythebook.upstream.policy import Policy
 
@@ -53,9 +54,9 @@ def unheard(_report: CallReport) -> None:
     """For callers that do not follow their calls."""
 
 
-def nothing(_item: object) -> bool:
-    """For streams whose very first item is worth showing."""
-    return False
+def plenty(_item: object) -> int:
+    """For streams whose very first item is worth showing, and none says how far it has come."""
+    return 1_000_000
 
 
 class Upstream:
@@ -93,26 +94,30 @@ class Upstream:
         *,
         deadline: Deadline,
         stage: str,
-        preamble: Callable[[T], bool] = nothing,
+        size: Callable[[T], int] = plenty,
         report: Callable[[CallReport], None] = unheard,
         attempts: int | None = None,
     ) -> AsyncGenerator[T, None]:
         """The items of the stream that `start` opens, tried again only while none has been handed out.
 
-        `attempts` is for a caller that has used up some already.
+        `attempts` is for a caller that has used up some already, and begins again by itself what has been seen: while
+        it still can, a stream that stalls, or comes too slowly by the `size` of its items, fails before its deadline.
 
-        The first item is due at the deadline's first token, all of them before its end. Leading items that are
-        `preamble` are held back until one follows that is not, or the stream ends: what nobody has seen can still be
+        The first item is due at the deadline's first token, all of them before its end. Leading items without
+        any `size` are held back until one follows that has some, or the stream ends: what nobody has seen can still be
         tried again. Close the generator (`contextlib.aclosing`) when you stop before its end.
         """
         allowed = attempts or self._policy.attempts
         with self._followed(_Call(self.name, f"{stage}: first token", deadline, report, allowed)) as call:
-            source, items = await self._attempts(call, lambda: _opened(start(), preamble))
+            source, items = await self._attempts(call, lambda: _opened(start(), size))
             call.stage, call.deadline = f"{stage}: mid-stream", deadline.begun()
+            flow = _Flow(call.deadline.left())
             async with _closing(source):
                 for item in items:
+                    flow.came += size(item)
                     yield item
-                while not isinstance(following := await self._next(call, source), _End):
+                while not isinstance(following := await self._next(call, source, flow), _End):
+                    flow.came += size(following)
                     yield following
 
     @contextmanager
@@ -174,11 +179,16 @@ class Upstream:
             busy = RateLimited(f"{self.name} asks for {asked:.0f} s, more than the request has", retry_after=asked)
             self._give_up(call, replace(failure, error=busy), cause)
 
-    async def _next(self, call: _Call, source: AsyncIterator[T]) -> T | _End:
+    async def _next(self, call: _Call, source: AsyncIterator[T], flow: _Flow) -> T | _End:
+        left, before = call.deadline.left(), now()
         try:
-            return await call.bounded(anext(source, _END), call.deadline.left())
+            if not call.last and flow.too_slow(self._policy):
+                raise call.out_of_time()
+            return await call.bounded(anext(source, _END), left if call.last else min(left, self._policy.stall))
         except Exception as exc:
             self._give_up(call, self._verdict(exc), exc)
+        finally:
+            flow.waited += now() - before
 
     def _verdict(self, error: Exception) -> Failure:
         judge = judge_ours if isinstance(error, BookError) else self._judge
@@ -247,6 +257,20 @@ class _Call:
         return DeadlineExceeded(f"{self.upstream} did not answer in time ({self.stage})", stage=self.stage)
 
 
+@dataclass(slots=True)
+class _Flow:
+    """How fast a stream comes. Only waiting for it counts, not what is done with it in between."""
+
+    time: float
+    """The seconds it has."""
+    came: int = 0
+    waited: float = 0.0
+
+    def too_slow(self, policy: Policy) -> bool:
+        """Whether at this pace there would be less at the end than an answer takes."""
+        return self.waited >= policy.stall and self.came * self.time < policy.least * self.waited
+
+
 class _End(Enum):
     """The end of a stream, as no item can be."""
 
@@ -256,13 +280,13 @@ class _End(Enum):
 _END: Final = _End.OF_STREAM
 
 
-async def _opened(source: AsyncIterator[T], preamble: Callable[[T], bool]) -> tuple[AsyncIterator[T], list[T]]:
-    """A stream and what it begins with: its preamble and the first item that is none, if there is one."""
+async def _opened(source: AsyncIterator[T], size: Callable[[T], int]) -> tuple[AsyncIterator[T], list[T]]:
+    """A stream and what it begins with: up to the first item of any size, if there is one."""
     items: list[T] = []
     try:
         while not isinstance(item := await anext(source, _END), _End):
             items.append(item)
-            if not preamble(item):
+            if size(item):
                 break
     except BaseException:
         await _close(source)

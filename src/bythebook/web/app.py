@@ -39,13 +39,14 @@ def create_app(book: Book, settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        # Without its database a server is alive but not ready, and finds it later by itself.
-        with suppress(BookError):
-            await book.prepare()
         async with desk, asyncio.TaskGroup() as tasks:
-            sweeping = tasks.create_task(keep_sweeping(book, session_days=settings.session_days))
+            aside = [
+                tasks.create_task(_prepare(book)),
+                tasks.create_task(keep_sweeping(book, session_days=settings.session_days)),
+            ]
             yield
-            sweeping.cancel()
+            for task in aside:
+                task.cancel()
 
     app = FastAPI(
         title="By the Book",
@@ -71,3 +72,10 @@ def create_app(book: Book, settings: Settings) -> FastAPI:
         app.include_router(routes.router)
     app.router.routes.append(Route("/mcp", OtherPrograms(book, origins=settings.cors_origins)))
     return app
+
+
+async def _prepare(book: Book) -> None:
+    """Load what the first question to a model would wait for, while others are answered already."""
+    # Without its database a server is alive but not ready, and finds it later by itself.
+    with suppress(BookError):
+        await book.prepare()
