@@ -177,10 +177,10 @@ async def with_a_model(given: argparse.Namespace, data: Path) -> str:
         api_key="any",
         model=given.model,
         retrieval_mode="prefetch",
-        retrieval_top_k=4,
-        max_history=6,
+        retrieval_top_k=3,
+        max_history=4,
         temperature=0.0,
-        max_tokens=200,
+        max_tokens=160,
         first_token_seconds=600.0,
         answer_seconds=900.0,
     )

@@ -21,10 +21,16 @@ WHOLE, *PARTS = re.findall(r"^```python\n(.*?)^```", MANUAL.read_text(encoding="
 
 
 async def test_its_examples_run_one_after_the_other(
-    shelved: Path, model_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    shelved: Path,
+    model_folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    data = shutil.copytree(shelved, tmp_path / "data")
-    async with Book.open(Settings(data_dir=Path(data), model_folder=model_folder)) as book:
+    shutil.copytree(shelved, tmp_path / ".bythebook")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BYTHEBOOK_MODEL_FOLDER", str(model_folder))
+    async with Book.open(Settings.load()) as book:
         names = {"book": book}
         for example in PARTS:
             code = compile(example, str(MANUAL), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
