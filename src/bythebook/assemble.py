@@ -6,6 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -266,12 +267,15 @@ class Book:
         """The model's side, opened for the first question that needs it; None when no provider is set."""
         config = self._settings.agent_config()
         if self._speaker is None and (provider := config.provider):
+            # It takes seconds to import, during which others are answered.
+            await asyncio.to_thread(import_module, "bythebook.answers.agent")
             from bythebook.answers.agent import Speaker
             from bythebook.answers.chat import Endpoint
 
-            endpoint = Endpoint(provider, temperature=config.temperature, max_tokens=config.max_tokens)
-            self._stack.push_async_callback(endpoint.close)
-            self._speaker = Speaker(config, endpoint)
+            if self._speaker is None:
+                endpoint = Endpoint(provider, temperature=config.temperature, max_tokens=config.max_tokens)
+                self._stack.push_async_callback(endpoint.close)
+                self._speaker = Speaker(config, endpoint)
         return self._speaker
 
     async def database(self) -> Database:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -113,6 +113,10 @@ texts = st.lists(st.sampled_from(PIECES), max_size=14).map("".join) | st.text(ma
 
 
 @settings(max_examples=400, deadline=None)
+@example(text="\\a@b.co`</a>` |")
+@example(text="\\a@b.co`![i](http://e.example)`")
+@example(text="\\www.evil.example``[a](http://e.example)``")
+@example(text="[][^1]: x\n【1†s】")
 @given(text=texts)
 def test_a_renderer_finds_no_link_image_or_tag_in_what_is_shown(text: str) -> None:
     shown = Preview(RESULTS)

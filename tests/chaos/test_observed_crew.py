@@ -29,6 +29,8 @@ async def _figures(client: httpx.AsyncClient) -> dict[str, float]:
 async def test_workers_count_together_and_tell_no_secret(
     shelved: Path, model_folder: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
+    if not request.config.getoption("--full-size"):
+        pytest.skip("a crew of its own takes long to start; the parts are tested by themselves")
     data = Path(shutil.copytree(shelved, tmp_path / "data", ignore=shutil.ignore_patterns("*.db-*")))
     stale = data / "metrics" / "counter_1.db"
     stale.parent.mkdir(exist_ok=True)
@@ -45,11 +47,10 @@ async def test_workers_count_together_and_tell_no_secret(
             # Whichever worker is asked, it knows of all questions.
             counted = [(await _figures(client))[FAILED] for _ in range(4)]
             assert counted == [4] * 4
-            if request.config.getoption("--full-size"):
-                before = server.children()
-                os.kill(before[0], signal.SIGKILL)
-                await eventually(lambda: len(set(server.children()) - set(before)) == 1, "another worker")
-                await eventually(lambda: _still(client), "the figures of the one that died")
+            before = server.children()
+            os.kill(before[0], signal.SIGKILL)
+            await eventually(lambda: len(set(server.children()) - set(before)) == 1, "another worker")
+            await eventually(lambda: _still(client), "the figures of the one that died")
         # A worker keeps its settings to itself: they are in no list of processes.
         listed = [_command_line(pid) for pid in (server.pid, *server.children())]
         said = "".join([server.said(), *listed, *(answer.text for answer in answers)])

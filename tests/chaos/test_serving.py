@@ -14,7 +14,7 @@ import shutil
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -208,14 +208,6 @@ async def test_readers_beyond_the_places_are_turned_away_at_once(calm: House, fu
 # R12: a book that changes while it is read.
 
 
-def _differs(calm: House, before: str) -> bool:
-    return calm.generation != before
-
-
-def _is_longer(told: Sequence[object], least: int) -> bool:
-    return len(told) >= least
-
-
 async def test_a_book_that_is_read_in_again_fails_nobody(calm: House, full: bool) -> None:
     readers, times, pause = (50, 20, 0.0) if full else (2, 1, 0.1)
     page, said = calm.pages / "signals" / "fog.md", {calm.generation: "ninety"}
@@ -230,11 +222,11 @@ async def test_a_book_that_is_read_in_again_fails_nobody(calm: House, full: bool
         for _ in range(readers):
             group.create_task(read())
         for number in range(times):
-            before = calm.generation
             page.write_text(text.replace("ninety", f"{number + 100}"))
-            await eventually(partial(_differs, calm, before), "a new generation")
+            await eventually(lambda: calm.generation not in said, "a new generation")
             said[calm.generation] = str(number + 100)
-            await eventually(partial(_is_longer, told, len(told) + 2 * readers), "readers who saw it")
+            enough = len(told) + 2 * readers
+            await eventually(partial(_has, told, enough), "readers who saw it")
         finished.set()
 
     assert Counter(reader.end for reader in told) == {"answer": len(told)}
@@ -243,6 +235,10 @@ async def test_a_book_that_is_read_in_again_fails_nobody(calm: House, full: bool
         quotes = [citation["quote"] for citation in reader.data["citations"] if "every" in citation["quote"]]
         assert all(f"every {said[reader.data['metadata']['index_generation']]} seconds" in quote for quote in quotes)
         assert quotes
+
+
+def _has(told: list[Told], enough: int) -> bool:
+    return len(told) >= enough
 
 
 # R13: what a server needs is taken away, and given back.

@@ -152,3 +152,13 @@ async def test_tokens_are_counted_without_limit_and_without_the_models_own(embed
     assert 0 < embedder.count("one") < embedder.count("one two three")
     assert embedder.count("word " * 5000) >= 5000
     assert embedder.count("a lone \ud800 surrogate") > 0
+
+
+async def test_texts_may_still_be_in_the_making(embedder: Embedder) -> None:
+    async def made() -> AsyncIterator[str]:
+        for text in TEXTS[:2]:
+            await asyncio.sleep(0)
+            yield text
+
+    arrived = [vector.tobytes() async for vector in embedder.documents(made())]
+    assert arrived == [vector.tobytes() for vector in await vectors(embedder, TEXTS[:2])]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -67,6 +68,16 @@ async def test_only_the_first_254_tokens_are_read(embedder: LocalEmbedder) -> No
 )
 async def test_tokens_are_the_models_own(embedder: LocalEmbedder, text: str, tokens: int) -> None:
     assert embedder.count(text) == tokens
+
+
+async def test_a_text_has_as_many_tokens_as_its_words(embedder: LocalEmbedder) -> None:
+    """Which are counted once. Not everything that looks like a space parts words for the model."""
+    chance = random.Random(3)  # noqa: S311 - the same every time
+    alphabet = [*" \t\n\r\x0b\x0c\x1c\x1f\x85\xa0\u2003\u3000\u200b\ud800aeé中.,-_#'0", "[SEP]", "lighthouse", "##ing"]
+    for _ in range(400):
+        text = "".join(chance.choices(alphabet, k=chance.randint(0, 30)))
+        whole = text.encode("utf-8", "replace").decode("utf-8")
+        assert embedder.count(text) == len(embedder._tokenizer.encode(whole, add_special_tokens=False)), repr(text)
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores cannot be taken away on this system")

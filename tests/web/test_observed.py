@@ -109,20 +109,10 @@ async def test_one_question_is_one_line_one_trace_and_one_of_each_figure(watched
     assert calls['bythebook_calls_total{state="succeeded",}'] == 1
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        pytest.param("", id="none"),
-        pytest.param("short", id="too short"),
-        pytest.param("x" * 65, id="too long"),
-        pytest.param("with space in it", id="spaces"),
-        pytest.param("<script>alert(1)</script>", id="markup"),
-        pytest.param(KEY, id="a secret"),
-    ],
-)
-async def test_an_id_that_cannot_be_one_is_replaced(watched: Watched, given: str) -> None:
-    response = await watched.served.client.get("/health/live", headers={"x-request-id": given})
-    assert re.fullmatch(r"[0-9a-f]{32}", response.headers["x-request-id"])
+async def test_an_id_that_cannot_be_one_is_replaced(watched: Watched) -> None:
+    for given in ("", "short", "x" * 65, "with space in it", "<script>alert(1)</script>", KEY):
+        response = await watched.served.client.get("/health/live", headers={"x-request-id": given})
+        assert re.fullmatch(r"[0-9a-f]{32}", response.headers["x-request-id"]), given
 
 
 async def test_every_response_has_an_id_and_every_failure_the_same_one(watched: Watched) -> None:

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 _FORBIDDEN = re.compile(
     "[\U000f0000-\U000fffff\u0000-\u0008\u000b-\u001f\u007f\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]"
 )
-_WORD = re.compile(rf"[^\s\\`!\[(<【|{SUPERSCRIPT_DIGITS}]+")
+# A mark is no part of a word: what follows it must be seen beside it.
+_WORD = re.compile(rf"[^\s\\`!\[(<【|{SUPERSCRIPT_DIGITS}\U000f0000-\U000fffff]+")
 _SPACE = re.compile(r"[^\S\n]+")
 _ADDRESS = re.compile(r"(?<![A-Za-z0-9])(?:(?:https?|ftp|file|wss?)://|mailto:|www\.)", re.IGNORECASE)
 _NO_ADDRESS = re.compile(r"[\s<>\"`|\[\]{}【]")
@@ -359,8 +360,13 @@ class Cleaner:
         last = (self._tail + space)[-1]
         bracket = last == "]" or bool(positions(last))
         opens = text[0] in "([:" or bool(positions(text[0]))
-        joins = (last == text[0] == "`") or (
-            (bracket and opens) or (last == "!" and opens) or (last == "<" and (text[0].isalpha() or text[0] in "/!?"))
+        joins = (
+            (last == text[0] == "`")
+            or (bracket and opens)
+            or (last == "!" and opens)
+            or (last == "<" and (text[0].isalpha() or text[0] in "/!?"))
+            # A backslash that escaped nothing would now take the edge off a backtick that keeps code code.
+            or (last == "\\" and text[0] == "`" and _escapes(self._tail + space))
         )
         self._out.append(f"{space}{' ' if joins else ''}{text}")
         self._tail = (self._tail + self._out[-1])[-12:]
@@ -371,6 +377,11 @@ def clean(text: str, passages: Passages) -> str:
     """The whole of a text, cleaned."""
     cleaner = Cleaner(passages)
     return cleaner.feed(text) + cleaner.end()
+
+
+def _escapes(text: str) -> bool:
+    """Whether a backslash at the end of the text escapes what follows, and is not itself escaped."""
+    return (len(text) - len(text.rstrip("\\"))) % 2 == 1
 
 
 def _destination(target: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json as jsonlib
+import signal
 import sys
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ import typer
 
 from bythebook.answers.events import Answered, Entered, Said, Searched, State
 from bythebook.cli.answering import show_answer, show_passages
-from bythebook.cli.doing import say, settings
+from bythebook.cli.doing import INTERRUPTED, say, settings
 from bythebook.cli.options import BaseUrl, DataDir, Json, Model  # noqa: TC001 - typer reads them
 from bythebook.errors import BookError
 from bythebook.wire import as_json, error_response
@@ -46,14 +47,23 @@ def chat(
     from bythebook.assemble import Book
 
     chosen = settings(data_dir=data_dir, model=model, base_url=base_url)
-    with asyncio.Runner() as runner:
-        book = runner.run(Book.open(chosen, say=say).__aenter__())
-        try:
-            talk = runner.run(_open(book, session, resume=resume))
-            talk.as_json = json
-            _converse(runner, talk)
-        finally:
-            runner.run(book.__aexit__(None, None, None))
+    if sys.stdin.isatty():
+        # Whoever was started in the background ignores Ctrl-C from birth; at a terminal it is how people leave.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with asyncio.Runner() as runner:
+            book = runner.run(Book.open(chosen, say=say).__aenter__())
+            try:
+                talk = runner.run(_open(book, session, resume=resume))
+                talk.as_json = json
+                _converse(runner, talk)
+            finally:
+                runner.run(book.__aexit__(None, None, None))
+    except KeyboardInterrupt:
+        # Pressed once more while Python clears up, it would end as if it had been killed.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        say("")
+        sys.exit(INTERRUPTED)
 
 
 @dataclass(slots=True)
@@ -83,7 +93,7 @@ def _converse(runner: asyncio.Runner, talk: _Talk) -> None:
     while True:
         try:
             line = input("\n> " if at_terminal else "").strip()
-        except (EOFError, KeyboardInterrupt):
+        except EOFError:
             return
         if line.lower() in _LEAVING:
             return

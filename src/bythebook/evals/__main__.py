@@ -10,6 +10,7 @@ python -m bythebook.evals conversations FOLDER ...          the same for the las
 python -m bythebook.evals followups FOLDER ...              how well a question of a conversation is made stand-alone
 python -m bythebook.evals proof FILE ...                    how well supported claims are told from others
 python -m bythebook.evals proof FILE ... --fit              the weights that would tell them apart best
+python -m bythebook.evals gaps FOLDER ...                   how well unanswered questions come together by topic
 python -m bythebook.evals quick FOLDER                      a few minutes of all this, on the collections in a folder
 """
 

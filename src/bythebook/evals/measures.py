@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from bythebook.assemble import Book
 from bythebook.errors import InputError
-from bythebook.evals import answers, conversations, followups, proof, refusal, retrieval
-from bythebook.evals.corpus import Corpus, Question, questions_in
+from bythebook.evals import answers, conversations, followups, gaps, proof, refusal, retrieval
+from bythebook.evals.corpus import Corpus, Question, questions_in, rows
 from bythebook.settings import Settings
 
 if TYPE_CHECKING:
@@ -129,6 +129,15 @@ async def _proof(wanted: Wanted) -> Figures:
         )
 
 
+async def _gaps(wanted: Wanted) -> Figures:
+    """How well questions nobody can answer come together by what they are about."""
+    asked = [row for row in rows(wanted.folder, "queries") if row.get("is_impossible") and row.get("context_id")]
+    if not asked:
+        raise InputError(f"no question in {wanted.folder} is_impossible and has a context_id that names its article.")
+    async with _book(Corpus.of(wanted.folder), wanted.folder.name, wanted) as (book, _), book.edition() as edition:
+        return await gaps.measure(edition, book.embedder, wanted.some(asked), progress=wanted.progress)
+
+
 MEASURES: dict[str, Callable[[Wanted], Awaitable[Figures]]] = {
     "retrieval": _retrieval,
     "answers": _answers,
@@ -136,6 +145,7 @@ MEASURES: dict[str, Callable[[Wanted], Awaitable[Figures]]] = {
     "conversations": _conversations,
     "followups": _followups,
     "proof": _proof,
+    "gaps": _gaps,
 }
 
 

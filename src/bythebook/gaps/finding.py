@@ -125,7 +125,7 @@ def _nearest(group: Iterable[_Question]) -> tuple[Section, ...]:
     for question in group:
         for section in question.nearest:
             key = (section.url, section.headings)
-            votes[key] = votes.get(key, 0.0) + section.score
+            votes[key] = votes.get(key, 0.0) + section.score**2
             if key not in best or section.score > best[key].score:
                 best[key] = section
     ranked = sorted(votes, key=lambda key: (-votes[key], key))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Similarities = NDArray[np.float32]
 
-ALIKE = 0.42
+ALIKE = 0.38
 """How alike two groups are, on average, to be one topic."""
 _BY_WORDS = 0.3
 """What part of the likeness is by shared words; the rest is by meaning."""

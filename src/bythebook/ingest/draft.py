@@ -64,7 +64,7 @@ class Draft:
     async def _calibrate(self, folder: Path, store: EdgeStore, words: Words) -> None:
         """Draw the book's line between covered and not, unless it is still much the book it was drawn for."""
         with closing(Catalogue.edit(folder / CATALOGUE)) as catalogue:
-            chunks = catalogue.totals().chunks
+            chunks = catalogue.chunk_count()
             if self.book and self.book.calibration.still_holds(chunks):
                 return
             edition = Edition(DRAFT, store, catalogue, words, chunks, UNTRIED)

@@ -155,6 +155,11 @@ class Catalogue:
         statement = "SELECT count FROM terms WHERE term = ?"
         return {term: (self._db.execute(statement, (term,)).fetchone() or (0,))[0] for term in terms}
 
+    def chunk_count(self) -> int:
+        """How many chunks there are, without going through the pages."""
+        count: int = self._db.execute("SELECT COUNT(*) FROM chunks").fetchone()[0]
+        return count
+
     def totals(self) -> Totals:
         pages = self._db.execute("SELECT COUNT(*) FROM pages").fetchone()[0]
         return Totals(pages, *self._db.execute("SELECT COUNT(*), COALESCE(SUM(length), 0) FROM chunks").fetchone())

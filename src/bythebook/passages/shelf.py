@@ -121,7 +121,7 @@ def open_edition(generations: Generations, identity: Identity, stack: ExitStack)
     words = Words(catalogue.fact("average_length"))
     store = stack.enter_context(closing(EdgeStore.open(folder / SHARD, words)))
     calibration = Calibration(**catalogue.fact("calibration"))
-    return Edition(folder.name, store, catalogue, words, catalogue.totals().chunks, calibration)
+    return Edition(folder.name, store, catalogue, words, catalogue.chunk_count(), calibration)
 
 
 def _check_identity(catalogue: Catalogue, identity: Identity) -> None:

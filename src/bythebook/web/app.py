@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 from starlette.middleware import Middleware
+from starlette.routing import Route
 
 from bythebook.errors import BookError
 from bythebook.web.desk import Desk
@@ -17,7 +18,8 @@ from bythebook.web.failures import handle_failures
 from bythebook.web.gate import Gate
 from bythebook.web.guard import Bodies, Callers, Failures, Hosts, Origins, Places
 from bythebook.web.observed import Observed
-from bythebook.web.routes import ask, completions, health, metrics, search, sessions
+from bythebook.web.programs import OtherPrograms
+from bythebook.web.routes import ask, completions, feedback, health, metrics, search, sessions
 from bythebook.web.sweeping import keep_sweeping
 
 if TYPE_CHECKING:
@@ -37,13 +39,14 @@ def create_app(book: Book, settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        # Without its database a server is alive but not ready, and finds it later by itself.
-        with suppress(BookError):
-            await book.prepare()
         async with desk, asyncio.TaskGroup() as tasks:
-            sweeping = tasks.create_task(keep_sweeping(book, session_days=settings.session_days))
+            aside = [
+                tasks.create_task(_prepare(book)),
+                tasks.create_task(keep_sweeping(book, session_days=settings.session_days)),
+            ]
             yield
-            sweeping.cancel()
+            for task in aside:
+                task.cancel()
 
     app = FastAPI(
         title="By the Book",
@@ -51,6 +54,7 @@ def create_app(book: Book, settings: Settings) -> FastAPI:
         version=version("bythebook"),
         lifespan=lifespan,
         redoc_url=None,
+        swagger_ui_oauth2_redirect_url=None,
         redirect_slashes=False,
         middleware=[
             Middleware(Observed),
@@ -64,6 +68,14 @@ def create_app(book: Book, settings: Settings) -> FastAPI:
     )
     app.state.door = Door(book, settings, desk, gate)
     handle_failures(app)
-    for routes in (ask, sessions, search, completions, health, metrics):
+    for routes in (ask, sessions, search, feedback, completions, health, metrics):
         app.include_router(routes.router)
+    app.router.routes.append(Route("/mcp", OtherPrograms(book, origins=settings.cors_origins)))
     return app
+
+
+async def _prepare(book: Book) -> None:
+    """Load what the first question to a model would wait for, while others are answered already."""
+    # Without its database a server is alive but not ready, and finds it later by itself.
+    with suppress(BookError):
+        await book.prepare()

@@ -18,7 +18,7 @@ from bythebook.web import cors
 from bythebook.web.events import ReaderLeftError
 from bythebook.web.failures import MethodNotAllowed, failure
 from bythebook.web.gate import is_loopback
-from bythebook.web.scopes import PUBLIC, SCOPES, WORK, methods_of, route_of
+from bythebook.web.scopes import FOR_KEYS_ONLY, PUBLIC, SCOPES, WORK, methods_of, route_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -178,8 +178,8 @@ class Callers:
                 raise Forbidden("pages of this origin may not call the server. Its owner can list it in cors_origins.")
             if needed != PUBLIC:
                 state["caller"] = caller = await self._gate.admit(scope, Headers(scope=scope))
-                if not caller.may(needed):
-                    raise Forbidden(f"this key may not do that: it lacks the scope {needed.value!r}.")
+                if not caller.may(needed) or (caller.site and state["route"] in FOR_KEYS_ONLY):
+                    raise Forbidden(f"this key may not do that. It needs the scope {needed.value!r}.")
         await self._app(scope, receive, send)
 
     def _needed(self, scope: Scope) -> Access | Literal["public"]:
@@ -189,7 +189,7 @@ class Callers:
         needed = SCOPES.get((scope["method"], route))
         if needed is None:
             raise MethodNotAllowed("this address has other methods. /docs lists them.", allowed=methods_of(route))
-        scope["state"]["work"] = (scope["method"], route) in WORK
+        scope["state"]["route"] = route
         return needed
 
 
@@ -201,7 +201,7 @@ class Places:
         self._desk = desk
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not scope["state"].get("work"):
+        if scope["type"] != "http" or scope["state"].get("route") not in WORK:
             await self._app(scope, receive, send)
             return
         with self._desk.place():

@@ -17,8 +17,10 @@ SCOPES: dict[tuple[str, str], Scope | Literal["public"]] = {
     ("POST", "/v1/sessions/{session_id}/reset"): Scope.ASK,
     ("DELETE", "/v1/sessions/{session_id}"): Scope.ASK,
     ("POST", "/v1/search"): Scope.SEARCH,
+    ("POST", "/v1/feedback"): Scope.FEEDBACK,
     ("POST", "/v1/chat/completions"): Scope.ASK,
     ("GET", "/v1/models"): Scope.ASK,
+    ("POST", "/mcp"): Scope.ASK,
     ("GET", "/metrics"): Scope.METRICS,
     ("GET", "/health/live"): PUBLIC,
     ("GET", "/health/ready"): PUBLIC,
@@ -26,8 +28,11 @@ SCOPES: dict[tuple[str, str], Scope | Literal["public"]] = {
     ("GET", "/openapi.json"): PUBLIC,
 }
 
-WORK = frozenset({("POST", "/v1/ask"), ("POST", "/v1/search"), ("POST", "/v1/chat/completions")})
+WORK = frozenset({"/v1/ask", "/v1/search", "/v1/chat/completions", "/mcp"})
 """What takes a place at the desk while it is done."""
+
+FOR_KEYS_ONLY = frozenset({"/mcp"})
+"""What the public token of a site cannot be used for, because its budget does not count there."""
 
 _PATTERNS = [(re.compile(re.sub(r"{\w+}", "[^/]+", path)), path) for path in {path for _, path in SCOPES}]
 

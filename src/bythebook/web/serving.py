@@ -27,7 +27,6 @@ CLOSING_SECONDS = 1.5
 """How long it takes, at most, to say the last words to every reader and to close everything."""
 
 NEEDED = ("bythebook.web.app", "bythebook.web.listening", "bythebook.conversations.sql", "bythebook.access.keyring")
-NEEDED_WITH_A_MODEL = ("bythebook.answers.agent", "bythebook.answers.chat", "bythebook.answers.proof")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ async def work(
 
     with ExitStack() as starting, observing(settings, folder=figures):
         starting.enter_context(_taking_turns_often())
-        importing = asyncio.create_task(asyncio.to_thread(_import, settings))
+        importing = asyncio.create_task(asyncio.to_thread(_import))
         try:
             async with Book.open(settings, say=say) as book:
                 await importing
@@ -86,9 +85,8 @@ def _taking_turns_often() -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
-def _import(settings: Settings) -> None:
-    """Import what the first reader would otherwise wait for."""
-    for name in (*NEEDED, *(NEEDED_WITH_A_MODEL if settings.agent_config().provider else ())):
+def _import() -> None:
+    for name in NEEDED:
         import_module(name)
 
 

@@ -74,6 +74,22 @@ class SessionRequest(_Given):
     """A new session needs nothing but to be wanted."""
 
 
+class FeedbackRequest(_Given):
+    """What a reader thinks of an answer."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"response_id": "0b8f2f1e-6f0c-4c53-9a52-6a2f6b1f9d11", "rating": "down", "reason": "Outdated."}
+            ]
+        }
+    )
+
+    response_id: str = Field(max_length=100, description="The `id` of the answer.")
+    rating: Literal["up", "down"]
+    reason: str = Field(default="", max_length=2000)
+
+
 class ChatMessage(BaseModel):
     """A message as OpenAI's chat has it. What is not read here is passed over."""
 
@@ -264,6 +280,15 @@ class Messages(_Told):
 
     session_id: str
     messages: list[Message]
+
+
+class Feedback(_Told):
+    """A rating as it was kept."""
+
+    response_id: str
+    rating: Literal["up", "down"]
+    reason: str
+    rated_at: datetime
 
 
 class UrlCitation(_Told):
