@@ -142,6 +142,8 @@ async def test_no_request_the_schema_can_think_of_is_an_accident(house: Served, 
         if isinstance(operation, Ok)
         for mode in schemathesis.GenerationMode
     ]
+    kinds = house.app.openapi()["components"]["schemas"].values()
+    fields = {name for kind in kinds for name in kind.get("properties", {})}
     seen: dict[int, int] = {}
 
     @settings(
@@ -154,7 +156,7 @@ async def test_no_request_the_schema_can_think_of_is_an_accident(house: Served, 
     )
     @given(st.one_of(strategies))
     def every(case: Any) -> None:
-        response = case.call(base_url=house.url)
+        response = case.call(base_url=house.url, timeout=60)
         seen[response.status_code] = seen.get(response.status_code, 0) + 1
         assert response.status_code != 500, case.as_curl_command()
         if response.status_code >= 400:
@@ -162,7 +164,8 @@ async def test_no_request_the_schema_can_think_of_is_an_accident(house: Served, 
                 told(response.text)
             except (ValueError, KeyError, ValidationError) as error:
                 raise AssertionError(f"{case.as_curl_command()} was answered with {response.text}") from error
-            long = [text for text in strings(case.body) if len(text) > 12]
+            # The names of fields are ours, and may stand in what we say of them.
+            long = [text for text in strings(case.body) if len(text) > 12 and text not in fields]
             assert not [text for text in long if text in response.text], case.as_curl_command()
 
     await asyncio.to_thread(every)

@@ -186,10 +186,10 @@ class Callers:
         route = route_of(scope["path"])
         if route is None:
             raise NotFound("there is no such address. /docs lists those there are.")
+        scope["state"]["route"] = route
         needed = SCOPES.get((scope["method"], route))
         if needed is None:
             raise MethodNotAllowed("this address has other methods. /docs lists them.", allowed=methods_of(route))
-        scope["state"]["route"] = route
         return needed
 
 

@@ -110,7 +110,7 @@ class _Seen:
 
     def tell(self) -> None:
         seconds = time.perf_counter() - self._started
-        route = getattr(self._scope.get("route"), "path", OTHER)
+        route = self._scope["state"].get("route", OTHER)
         status = self.status or READER_LEFT
         figure("requests", method=self.method, route=route, status=str(status))
         figure("request_seconds", seconds, route=route)
