@@ -124,14 +124,16 @@ def summary(held: Held) -> Iterator[str]:
     """The conversation in figures, as a table."""
     outcomes = Counter(turn.response["outcome"] if turn.response else str(turn.state) for turn in held.turns)
     off_topic = [turn for turn in held.turns if turn.question in OFF_TOPIC]
-    refused = sum(1 for turn in off_topic if turn.response and turn.response["outcome"] == "refused")
+    refused = [turn for turn in held.turns if turn.response and turn.response["outcome"] == "refused"]
+    rightly = [turn for turn in refused if turn in off_topic]
     checked = [stood for turn in held.checked.values() for stood in turn]
     answers = [turn for turn in held.turns if turn.response and turn.response["outcome"] == "answered"]
     own_words = sum(1 for turn in answers if turn.response and turn.response["model"] == "extractive")
     yield from ("| | |", "|---|---|", f"| turns | {len(held.turns)} |")
     yield from (f"| {outcome} | {count} |" for outcome, count in outcomes.most_common())
     if off_topic:
-        yield f"| off-topic questions refused | {refused} of {len(off_topic)} |"
+        yield f"| off-topic questions refused | {len(rightly)} of {len(off_topic)} |"
+        yield f"| questions about the book refused | {len(refused) - len(rightly)} |"
     yield f"| answers in the book's own sentences, because none of the model's could be proven | {own_words} |"
     yield f"| quotes that stand at their offsets, in the chunk and in the page | {sum(checked)} of {len(checked)} |"
     yield f"| sentences of the model that were removed | {sum(len(_removed(turn)) for turn in held.turns)} |"
@@ -147,13 +149,15 @@ def told(turn: ConversationTurn, stood: Sequence[bool]) -> Iterator[str]:
         yield from (f"The turn {turn.state}: `{turn.error}`.", "")
         return
     yield from (_quoted(turn.response["answer"]), "")
-    for citation, stands_there in zip(_citations(turn), stood, strict=True):
+    citations = _citations(turn)
+    for citation, stands_there in zip(citations, stood, strict=True):
         verdict = "" if stands_there else " **This quote does not stand there.**"
         place = f"{citation.title}, {citation.start} to {citation.end}"
         yield f"- [{citation.number}] {place}: “{_line(citation.quote)}”{verdict}"
-    removed = _removed(turn)
-    yield from ["", "Removed:", "", *(f"- {_line(sentence)}" for sentence in removed)] if removed else []
-    yield from ("", f"*{turn.response['outcome']}, {turn.duration_seconds or 0.0:.1f} s, {turn.response['model']}*", "")
+    yield from [""] if citations else []
+    if removed := _removed(turn):
+        yield from ("Removed:", "", *(f"- {_line(sentence)}" for sentence in removed), "")
+    yield from (f"*{turn.response['outcome']}, {turn.duration_seconds or 0.0:.1f} s, {turn.response['model']}*", "")
 
 
 def _removed(turn: ConversationTurn) -> list[str]:
@@ -191,8 +195,9 @@ async def with_a_model(given: argparse.Namespace, data: Path) -> str:
         "# A conversation about a textbook of robotics",
         "",
         f"{len(held.turns)} questions to the *Physical AI & Humanoid Robotics* textbook (CC BY 4.0), answered by",
-        f"{given.model} on two cores. The model is handed the passages; it cannot call tools. Nothing was chosen or",
-        f"edited: this page was written by `python -m bench.transcript model`, {datetime.now(UTC):%Y-%m-%d}.",
+        f"{given.model}, which cannot call tools. It is handed {settings.retrieval_top_k} passages and the last",
+        f"{settings.max_history} messages, so that it keeps up without an accelerator. Nothing was chosen or edited:",
+        f"this page was written by `python -m bench.transcript model`, {datetime.now(UTC):%Y-%m-%d}.",
         "",
     )
     turns = [line for turn in held.turns for line in told(turn, held.checked[turn.number])]

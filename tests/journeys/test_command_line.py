@@ -284,3 +284,14 @@ def test_closed_streams_are_no_failure(tmp_path: Path) -> None:
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     done = subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, env=environment, check=False, timeout=120)
     assert done.returncode == 0
+
+
+async def test_the_demo_does_not_answer_from_transcripts() -> None:
+    """They are full of questions and answers about other books."""
+    from bythebook.cli.demo import NOT_THE_MANUAL, manual
+    from bythebook.pages.folder import Folder
+
+    every = [item.path async for item in Folder(manual()).listing()]
+    book = [item.path async for item in Folder(manual(), exclude=NOT_THE_MANUAL).listing()]
+    assert {path.partition("/")[0] for path in set(every) - set(book)} == {"transcripts"}
+    assert "index.md" in book
