@@ -104,7 +104,7 @@ async def test_a_server_that_is_killed_loses_no_answer_it_has_given(
     shelved: Path, model_folder: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     full = bool(request.config.getoption("--full-size"))
-    kills, readers = (200, 10) if full else (2, 2)
+    kills, readers = (200, 10) if full else (1, 2)
     database, chance = tmp_path / "talks.db", random.Random(readers)  # noqa: S311 - the same every time
     settings = {"data_dir": shelved, "model_folder": model_folder, "database_url": f"sqlite:///{database}"}
     settings |= {"max_conversation_turns": 100_000}
