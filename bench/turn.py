@@ -132,7 +132,9 @@ async def compare(turns: int) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp())
     try:
         with served() as base_url:
-            chosen = {"data_dir": folder, "base_url": base_url}
+            # Processor time is what is measured: a machine that is busy with something else is no reason to give up.
+            patient = {"first_token_seconds": 60.0, "answer_seconds": 120.0}
+            chosen = {"data_dir": folder, "base_url": base_url} | patient
             tool = Book.open(Settings.load(chosen | {"retrieval_mode": "tool"}))
             prefetch = Book.open(Settings.load(chosen | {"retrieval_mode": "prefetch"}))
             extractive = Book.open(Settings.load({"data_dir": folder}))

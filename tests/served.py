@@ -6,18 +6,18 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
-import uvicorn
 from fastapi import FastAPI
 
 from bythebook import Book, Settings
 from bythebook.testing import Script, ScriptedServer
 from bythebook.web.app import create_app
+from bythebook.web.listening import Server
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +32,15 @@ class Served:
     model: ScriptedServer | None
 
 
-class _Server(uvicorn.Server):
-    """Leaves the signals of the test's process alone."""
-
-    def capture_signals(self) -> Any:
-        return nullcontext()
-
-
 @asynccontextmanager
 async def listening(app: FastAPI) -> AsyncIterator[str]:
     """The app on a free port of this machine, until the block ends."""
-    config = uvicorn.Config(app, log_config=None, lifespan="on", timeout_graceful_shutdown=5, server_header=False)
-    server = _Server(config)
+    started = asyncio.Event()
+    server = Server(app, started=started.set)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         task = asyncio.create_task(server.serve(sockets=[listener]))
         try:
-            await until(lambda: server.started or task.done())
+            await asyncio.wait([task, asyncio.ensure_future(started.wait())], return_when=asyncio.FIRST_COMPLETED)
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
             server.should_exit = True

@@ -13,7 +13,7 @@ from bythebook.answers.extractive import extract
 from bythebook.answers.refusal import CLARIFY
 from bythebook.course import Course, Pace, Stage
 from bythebook.memory import Memory, Notes
-from bythebook.passages.evidence import glance, weigh
+from bythebook.passages.evidence import weigh, weigh_until
 from bythebook.passages.selection import put_first, selected
 from bythebook.upstream.deadline import Deadline, now
 from bythebook.witness import witnessed
@@ -121,13 +121,15 @@ class Asker:
         await self._look_up(course)
         yield Searched(course.found)
         speaker = self.speaker
-        if speaker is None or not self._obviously_covers(course):
+        if speaker is None:
             quotes = await self._quotes(course)
-            if quotes and speaker is None:
+            if quotes:
                 yield Entered(State.GENERATING)
-            if not quotes or speaker is None:
-                course.conclude_with(quotes)
-                return
+            course.conclude_with(quotes)
+            return
+        if not await self._is_covered(course):
+            course.conclude_with([])
+            return
         async with aclosing(self._speak(course, speaker)) as events:
             async for event in events:
                 yield event
@@ -172,12 +174,16 @@ class Asker:
             course.edition, query, top_k=top_k, filters=filters, also=also, within=within
         )
 
-    def _obviously_covers(self, course: Course) -> bool:
-        """Whether passages and words alone are enough, so that a model can be asked without reading them closely."""
+    async def _is_covered(self, course: Course) -> bool:
+        """Whether a model should be asked: passages and words mostly tell, and then nothing is read closely."""
         if course.retrieved is None:
             return False
+        # By the reader's own threshold a glance decides; what that is sure of needs no reading.
+        by_rule = self.config.retrieval_threshold == "auto" and not course.certainly_covered
         before = time.perf_counter()
-        course.evidence = glance(course.edition, course.retrieved)
+        async with course.pace.within(Stage.WEIGHING):
+            sure = course.edition.calibration.cutoff if by_rule else 0.0
+            course.evidence = await weigh_until(course.edition, self.embedder, course.retrieved, sure=sure)
         course.proof_ms += (time.perf_counter() - before) * 1000
         return bool(course.evidence.units) and self._covers(course, course.evidence)
 

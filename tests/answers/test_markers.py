@@ -117,6 +117,8 @@ texts = st.lists(st.sampled_from(PIECES), max_size=14).map("".join) | st.text(ma
 @example(text="\\a@b.co`![i](http://e.example)`")
 @example(text="\\www.evil.example``[a](http://e.example)``")
 @example(text="[][^1]: x\n【1†s】")
+@example(text="~~~`a | b`<script>Sources:\n|---|---|\n")
+@example(text="```|<cite>1</cite>Sources:\n|---|---|\n")
 @given(text=texts)
 def test_a_renderer_finds_no_link_image_or_tag_in_what_is_shown(text: str) -> None:
     shown = Preview(RESULTS)

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import re
 import resource
 import shutil
 import sqlite3
+import statistics
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 import httpx
@@ -182,6 +185,65 @@ async def _all_ended(house: House, session_id: str) -> bool:
     return all(turn.state is not TurnState.RUNNING for turn in await house.turns(session_id))
 
 
+async def test_readers_who_come_and_go_leave_nothing_behind(calm: House, full: bool) -> None:
+    readers, warm_up, seconds = (50, 60.0, 600.0) if full else (2, 0.0, 0.0)
+    calm.model.script = lambda request: replace(obedient(request), delay_first=0.3, delay_token=0.03)
+    await _come_and_go(calm, readers, warm_up)
+    files, memory = await _files_at_rest(calm) if full else 0, calm.server.memory()
+    left = await _come_and_go(calm, readers, seconds)
+    await eventually(lambda: left.keys() <= _left_alone(calm).keys(), "the model is left alone")
+    if full:
+        noticed = _left_alone(calm)
+        assert max(noticed[name] - at for name, at in left.items()) <= 1
+        assert await _files_at_rest(calm) <= files
+        assert calm.server.memory() - memory <= 10_000_000
+
+
+async def _come_and_go(house: House, readers: int, seconds: float) -> dict[str, float]:
+    """Readers ask and think for so long, at least one question each. Every tenth is given up: which, and when."""
+    clock, names, left = asyncio.get_running_loop().time, count(), dict[str, float]()
+    until = clock() + seconds
+
+    async def read(client: httpx.AsyncClient, chance: random.Random) -> None:
+        leaves = True
+        while leaves or clock() < until:
+            name = f"reader{next(names)}x{readers}"
+            task = asyncio.create_task(stream(client, f"How often does the fog horn sound for {name}?"))
+            if leaves:
+                await eventually(partial(_is_asked, house, name), "the model is asked")
+                await asyncio.sleep(chance.uniform(0, 0.5) if seconds else 0)
+                if not task.done():
+                    left[name] = clock()
+                    task.cancel()
+            await asyncio.wait([task])
+            await asyncio.sleep(chance.uniform(1, 3) if seconds else 0)
+            leaves = chance.random() < 0.1 and clock() < until
+
+    async with reading(house.server.url) as client, asyncio.TaskGroup() as group:
+        for reader in range(readers):
+            group.create_task(read(client, random.Random(reader)))  # noqa: S311 - the same every time
+    return left
+
+
+def _is_asked(house: House, name: str) -> bool:
+    return any(f"{name}?" in str(request.body) for request in house.model.asked[-200:])
+
+
+def _left_alone(house: House) -> dict[str, float]:
+    """When the model noticed that it need not go on, by the reader it was for."""
+    left = ((str(exchange.request.body), exchange.left_at) for exchange in house.provider.exchanges)
+    return {name: at for body, at in left if at for name in re.findall(r"reader[0-9]+x[0-9]+", body)}
+
+
+async def _files_at_rest(house: House) -> int:
+    """How many file handles the server has once everybody has gone: the fewest of a few looks."""
+    looks = []
+    for _ in range(5):
+        await asyncio.sleep(1)
+        looks.append(house.server.files())
+    return min(looks)
+
+
 # R7: more readers than places.
 
 
@@ -203,6 +265,45 @@ async def test_readers_beyond_the_places_are_turned_away_at_once(calm: House, fu
     for reader in seated:
         reader.cancel()
     await asyncio.wait(seated)
+    if full:
+        await _measure_a_crowd(calm)
+
+
+async def _measure_a_crowd(house: House) -> None:
+    """Four times as many readers as places: those who have one notice nothing, the others are told so at once."""
+    house.model.script = lambda request: replace(obedient(request), delay_first=0.3, delay_token=0.03)
+    alone, _, _ = await _crowd(house, house.places)
+    crowded, refused, live_ones = await _crowd(house, 4 * house.places)
+    assert 0.8 <= statistics.median(crowded) / statistics.median(alone) <= 1.2
+    assert quantile(refused, 0.99) <= 0.1
+    assert quantile(live_ones, 0.99) <= 0.1
+
+
+async def _crowd(house: House, readers: int) -> tuple[list[float], list[float], list[float]]:
+    """How long answers took, refusals, and looks at `/health/live`, in seconds."""
+    answered, refused, live_ones = list[float](), list[float](), list[float]()
+    until = time.monotonic() + 30
+
+    async def read() -> None:
+        while time.monotonic() < until:
+            before = time.perf_counter()
+            response = await ask(house.client, QUESTION)
+            (answered if response.status_code == 200 else refused).append(time.perf_counter() - before)
+            await asyncio.sleep(float(response.headers.get("retry-after", 0)))
+
+    async def look() -> None:
+        while time.monotonic() < until:
+            before = time.perf_counter()
+            await house.client.get("/health/live")
+            live_ones.append(time.perf_counter() - before)
+            await asyncio.sleep(0.05)
+
+    await asyncio.gather(look(), *(read() for _ in range(readers)))
+    return answered, refused, live_ones
+
+
+def quantile(values: list[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
 
 
 # R12: a book that changes while it is read.

@@ -80,7 +80,9 @@ async def test_another_readers_answer_cannot_be_rated(ledger: Ledger, user_id: s
     assert await gaps(ledger) == [refused]
 
 
-@pytest.mark.parametrize("response_id", [str(uuid.uuid4()), "", "x' OR '1'='1", "\0", "\ud800", "9" * 10_000])
+@pytest.mark.parametrize(
+    "response_id", ["0b9b7d1c-3f57-4c33-8f0e-5d6d7a1c2b3e", "", "x' OR '1'='1", "\0", "\ud800", "9" * 10_000]
+)
 async def test_what_was_never_answered_cannot_be_rated(ledger: Ledger, response_id: str) -> None:
     with pytest.raises(NotFound, match="no such answer"):
         await ledger.rate(Feedback(response_id, Rating.UP), user_id="ann")

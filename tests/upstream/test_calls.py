@@ -67,8 +67,8 @@ def busy(retry_after: float | None = None) -> RateLimited:
         pytest.param([busy(), "fine"], "fine", [0.0, 0.25], id="a rate limit that names no time backs off"),
         pytest.param([InputError("no")], "invalid_input", [0.0], id="a refusal is not tried again"),
         pytest.param([ProviderAuthError("no")], "provider_auth", [0.0], id="nor is a key that is not accepted"),
-        pytest.param([HANG, "fine"], "fine", [0.0, 3.25], id="a hang leaves time for another attempt"),
-        pytest.param([HANG], "timeout", [0.0, 3.25, 4.8], id="hang upon hang ends at the deadline"),
+        pytest.param([HANG, "fine"], "fine", [0.0, 2.75], id="a hang leaves time for another attempt"),
+        pytest.param([HANG], "timeout", [0.0, 2.75, 4.375], id="hang upon hang ends at the deadline"),
     ],
 )
 @skipping_time

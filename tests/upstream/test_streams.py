@@ -172,6 +172,17 @@ async def test_a_cancelled_reader_closes_the_stream_at_once(items: Sequence[str]
     assert asyncio.get_running_loop().time() == 1.0
 
 
+@pytest.mark.parametrize(("attempts", "state"), [(3, BreakerState.CLOSED), (1, BreakerState.OPEN)])
+@skipping_time
+async def test_a_stream_that_is_begun_again_has_not_failed_yet(attempts: int, state: BreakerState) -> None:
+    upstream = Upstream("model")
+    for _ in range(5):
+        cut = upstream.stream(Source(["A", CUT]), deadline=Deadline.after(30.0), stage="generate", attempts=attempts)
+        with pytest.raises(ProviderError):
+            [item async for item in cut]
+    assert upstream.breaker.state == state
+
+
 @skipping_time
 async def test_five_streams_cut_in_the_middle_open_the_breaker() -> None:
     upstream = Upstream("model")

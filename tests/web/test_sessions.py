@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -60,7 +59,7 @@ async def test_a_deleted_session_is_gone_with_the_answers_kept_for_it(house: Ser
     assert (again.status_code, again.json()["error"]) == (404, "not_found")
 
 
-@pytest.mark.parametrize("session_id", [str(uuid.uuid4()), "no-id-at-all", "%00", "%ff", "é"])
+@pytest.mark.parametrize("session_id", ["0b9b7d1c-3f57-4c33-8f0e-5d6d7a1c2b3e", "no-id-at-all", "%00", "%ff", "é"])
 @pytest.mark.parametrize(("method", "below"), [("GET", ""), ("GET", "/messages"), ("POST", "/reset"), ("DELETE", "")])
 async def test_a_session_that_never_was_is_not_found(house: Served, method: str, below: str, session_id: str) -> None:
     response = await house.client.request(method, f"/v1/sessions/{session_id}{below}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import uuid
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -52,7 +51,7 @@ async def test_the_last_event_is_told_again_to_who_has_heard_it(house: Served) -
 
 @pytest.mark.parametrize(
     "lost",
-    ["nonsense", ".", "1.1", f"{uuid.uuid4().hex}.3", f"{uuid.uuid4().hex}.{'9' * 40}", "x.²"],
+    ["nonsense", ".", "1.1", f"{'5e' * 16}.3", f"{'5e' * 16}.{'9' * 40}", "x.²"],
 )
 async def test_a_stream_nobody_knows_is_asked_afresh(house: Served, lost: str) -> None:
     told = await heard(house, QUESTION, last_event_id=lost.encode("ascii", "replace").decode())

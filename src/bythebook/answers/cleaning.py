@@ -138,7 +138,9 @@ class Cleaner:
     def _code_line(self, line: str, fence: Fence | None, *, whole: bool) -> None:
         if not whole or fence is None:
             raise More
-        self._write(fence.placed(line), drop=len(line))
+        placed = fence.placed(line)
+        # A bar beside the opening fence makes it the head of a table, if what follows looks like one.
+        self._write(placed if self._fence is not None else placed.replace("|", ""), drop=len(line))
         self._fence = None if self._fence is not None and fence.closed_by(line) else fence
 
     # What a line is made of

@@ -109,6 +109,21 @@ async def weigh(edition: Edition, embedder: Embedder, retrieved: Retrieved) -> E
     return Evidence(features, tuple(sorted(weighed, key=lambda entry: -entry.score)))
 
 
+async def weigh_until(edition: Edition, embedder: Embedder, retrieved: Retrieved, *, sure: float) -> Evidence:
+    """Read the best passages as closely as it takes to be this sure: whoever reads on only gets surer.
+
+    For whoever wants to know whether the book covers the question, and not what it says.
+    """
+    seen = glance(edition, retrieved)
+    for entry in seen.units:
+        if seen.confidence >= sure:
+            break
+        async for vector in embedder.documents([entry.text]):
+            cosine = min(max(float(vector @ retrieved.vector), seen.features.unit_cosine), 1.0)
+            seen = Evidence(replace(seen.features, unit_cosine=cosine), seen.units)
+    return seen
+
+
 def _headed(result: RetrievalResult) -> str:
     """The passage as it is read: below its headings."""
     return under(result.heading_hierarchy, result.text)

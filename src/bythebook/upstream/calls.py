@@ -108,7 +108,8 @@ class Upstream:
         tried again. Close the generator (`contextlib.aclosing`) when you stop before its end.
         """
         allowed = attempts or self._policy.attempts
-        with self._followed(_Call(self.name, f"{stage}: first token", deadline, report, allowed)) as call:
+        whole = _Call(self.name, f"{stage}: first token", deadline, report, allowed, begun_again=attempts is not None)
+        with self._followed(whole) as call:
             source, items = await self._attempts(call, lambda: _opened(start(), size))
             call.stage, call.deadline = f"{stage}: mid-stream", deadline.begun()
             flow = _Flow(call.deadline.left())
@@ -198,7 +199,8 @@ class Upstream:
         return failure
 
     def _give_up(self, call: _Call, failure: Failure, cause: Exception) -> NoReturn:
-        call.ill = failure.counts
+        # What the caller begins again has not failed yet.
+        call.ill = failure.counts and (call.last or not call.begun_again)
         error = failure.error
         if isinstance(error, RateLimited) and error.retry_after is None:
             error.retry_after = self._policy.longest_wait
@@ -217,6 +219,8 @@ class _Call:
     report: Callable[[CallReport], None]
     attempts: int
     attempt: int = 0
+    begun_again: bool = False
+    """Whether the caller begins again a stream that breaks after some of it was seen."""
     ill: bool = False
     """Whether it failed in a way that the breaker counts."""
 

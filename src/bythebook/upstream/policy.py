@@ -13,7 +13,7 @@ class Policy:
     first_wait: float = 0.25
     """The ceiling of the first wait. It doubles with every attempt; the wait is anything below it."""
     longest_wait: float = 4.0
-    share: float = 0.6
+    share: float = 0.5
     """An attempt with another behind it may use this share of the time left, so that a hang is not the end."""
     stall: float = 5.0
     """The seconds without a word after which a stream is given up, while it can still be begun again."""

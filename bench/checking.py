@@ -1,0 +1,93 @@
+"""How long it takes to check a model's answer: the evidence before it, and the proof of its five sentences after it.
+
+python -m bench.checking [--times 40] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import resource
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bythebook.answers.proof import prove
+from bythebook.assemble import Book
+from bythebook.passages import EVERYWHERE
+from bythebook.passages.evidence import weigh
+from bythebook.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+BOOK = Path(__file__).parent.parent / "tests" / "books" / "lighthouse"
+QUESTION = "How often does the fog horn sound, and what if it fails?"
+ANSWER = (
+    "The horn gives two blasts of three seconds every ninety seconds [1]. Ships know Brannock Point by this pattern "
+    "[1]. The fog horn is sounded when the visibility falls below two nautical miles [2]. If the compressor fails, "
+    "ring the bell by hand once a minute [3]. Then send the distress form to the harbour office at once [3]."
+)
+LIMIT, GOAL = 60.0, 20.0
+
+
+def processor() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+async def timed(work: Callable[[], Awaitable[object]], times: int) -> dict[str, float]:
+    """The median of the milliseconds that passed, and of those the processor worked. The first three warm it up."""
+    passed, worked = [], []
+    for turn in range(times + 3):
+        before, used = time.perf_counter(), processor()
+        await work()
+        if turn >= 3:
+            passed.append((time.perf_counter() - before) * 1000)
+            worked.append((processor() - used) * 1000)
+    return {"passed": statistics.median(passed), "worked": statistics.median(worked)}
+
+
+async def check(times: int) -> dict[str, dict[str, float]]:
+    with tempfile.TemporaryDirectory() as folder:
+        async with Book.open(Settings.load({"data_dir": Path(folder)})) as book:
+            await book.ingest(BOOK)
+            async with book.edition() as edition:
+                retrieved = await book.retriever.retrieve(edition, QUESTION, top_k=5, filters=EVERYWHERE)
+                found = retrieved.context.results
+
+                async def evidence() -> None:
+                    await weigh(edition, book.embedder, retrieved)
+
+                async def proof() -> None:
+                    proven = await prove(ANSWER, found, edition=edition, embedder=book.embedder)
+                    if len(proven.kept) != 5:
+                        raise SystemExit(f"five sentences were to be proven, not {len(proven.kept)}")
+
+                async def both() -> None:
+                    await evidence()
+                    await proof()
+
+                work = {"evidence": evidence, "proof": proof, "both": both}
+                return {name: await timed(once, times) for name, once in work.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--times", type=int, default=40)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    took = asyncio.run(check(options.times))
+    if options.json:
+        print(json.dumps(took))
+        return
+    for name, spent in took.items():
+        limit = f"  (at most {LIMIT:.0f}, better {GOAL:.0f})" if name == "both" else ""
+        print(f"{name:<9} {spent['passed']:6.1f} ms, {spent['worked']:6.1f} ms of processor time{limit}")
+
+
+if __name__ == "__main__":
+    main()

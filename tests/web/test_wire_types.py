@@ -1,0 +1,70 @@
+"""The types in the reference are what is really sent."""
+
+from __future__ import annotations
+
+import pytest
+
+from bythebook import answers, passages
+from bythebook.conversations import Message
+from bythebook.errors import NotFound
+from bythebook.web import wire
+from bythebook.wire import as_json, error_response
+from passages_here import result
+from served import Served
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+QUESTION = {"query": "How often does the fog horn sound?"}
+
+
+async def test_what_is_sent_is_what_the_reference_says(house: Served) -> None:
+    session = (await house.client.post("/v1/sessions")).json()
+    wire.Session.model_validate(session)
+    said = (await house.client.post("/v1/ask", json=QUESTION | {"session_id": session["id"]})).json()
+    wire.AgentResponse.model_validate(said)
+    wire.Messages.model_validate((await house.client.get(f"/v1/sessions/{session['id']}/messages")).json())
+    wire.RetrievalContext.model_validate((await house.client.post("/v1/search", json=QUESTION)).json())
+    rated = await house.client.post(
+        "/v1/feedback", json={"response_id": said["id"], "rating": "down", "reason": "Old."}
+    )
+    wire.Feedback.model_validate(rated.json())
+    chat = {"messages": [{"role": "user", "content": QUESTION["query"]}]}
+    wire.ChatCompletion.model_validate((await house.client.post("/v1/chat/completions", json=chat)).json())
+    wire.Models.model_validate((await house.client.get("/v1/models")).json())
+    wire.ErrorResponse.model_validate((await house.client.get("/nowhere")).json())
+
+
+async def test_the_types_have_the_fields_of_our_nouns() -> None:
+    found = result("The horn sounds.")
+    cited = passages.citation(found, 0, 8, number=1)
+    for kind, noun in (
+        (wire.RetrievalResult, found),
+        (wire.Citation, cited),
+        (wire.RetrievalContext, passages.RetrievalContext("horn", (found,))),
+        (wire.ResponseMetadata, answers.ResponseMetadata(1.0, "g000001")),
+        (wire.Message, Message("user", "Why?")),
+    ):
+        assert set(kind.model_fields) == set(as_json(noun)), kind
+    assert set(wire.ErrorResponse.model_fields) == set(error_response(NotFound("no")))
+
+
+async def test_a_question_of_the_wire_is_a_question_of_ours() -> None:
+    asked = wire.AgentRequest(
+        query=" horn ", filters=wire.Filters(module="m"), selected_text="x", selection_mode="only"
+    )
+    assert asked.noun() == answers.AgentRequest(
+        "horn", filters=passages.Filters(module="m"), selected_text="x", selection_mode="only"
+    )
+    assert set(wire.AgentRequest.model_fields) == set(answers.AgentRequest.__dataclass_fields__)
+
+
+async def test_the_reference_is_complete(house: Served) -> None:
+    reference = (await house.client.get("/openapi.json")).json()
+    for path, methods in reference["paths"].items():
+        for method, route in methods.items():
+            assert route["summary"], path
+            assert route.get("description"), (method, path)
+            assert "422" not in route["responses"], (method, path)
+    for name in ("AgentRequest", "SearchRequest", "ChatRequest", "FeedbackRequest", "ErrorResponse"):
+        assert reference["components"]["schemas"][name]["examples"], name
+    assert "HTTPValidationError" not in reference["components"]["schemas"]
