@@ -115,6 +115,11 @@ def opened(shelved: Path, model_folder: Path, tmp_path: Path) -> Opened:
     return open_book
 
 
+def copied(shelved: Path, folder: Path) -> Path:
+    """The small book in a folder of its own, without what other tests have asked it."""
+    return Path(shutil.copytree(shelved, folder, ignore=shutil.ignore_patterns("conversations.db*", "asked")))
+
+
 @pytest.fixture
 async def book(model_folder: Path, tmp_path: Path) -> AsyncIterator[Book]:
     """An open book with nothing in it yet."""

@@ -23,6 +23,7 @@ from bythebook.passages.shelf import Shelf
 from bythebook.upstream.deadline import Deadline
 from bythebook.vectors import installed
 from bythebook.vectors.local import IDENTITY, local_embedder
+from bythebook.vectors.remembering import RememberingEmbedder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
@@ -97,7 +98,8 @@ class Book:
             stack.callback(self._shelf.close)
             # The index opens while the model loads: a first answer waits for the slower of the two.
             shelf = asyncio.create_task(self._shelf.prepare())
-            self.embedder: Embedder = await stack.enter_async_context(local_embedder(await self._models()))
+            self._local = await stack.enter_async_context(local_embedder(await self._models()))
+            self.embedder: Embedder = RememberingEmbedder(self._local)
             await shelf
             self.retriever = Retriever(self.embedder)
             self._stack = stack.pop_all()
@@ -324,7 +326,7 @@ class Book:
 
         sizes = Sizes(limit=self._settings.chunk_tokens, overlap=self._settings.chunk_overlap)
         folder = self._settings.data_dir / "index"
-        return Workshop(folder, self._generations, self.embedder, sizes, progress)
+        return Workshop(folder, self._generations, self._local, sizes, progress)
 
     def _sources(self, given: Sequence[PageSource | Path | str]) -> list[PageSource]:
         """The sources as they are, and paths as the folders and files they name."""

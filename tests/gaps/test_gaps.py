@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,6 +20,7 @@ from bythebook.errors import InputError
 from bythebook.gaps import GapReport, Place, Topic
 from bythebook.gaps.report import as_markdown, as_text
 from bythebook.settings import Settings
+from conftest import copied
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -38,7 +38,7 @@ ANSWERED = "How often does the horn sound in fog?"
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def asked(shelved: Path, model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Book]:
     """The small book after a day of questions."""
-    folder = Path(shutil.copytree(shelved, tmp_path_factory.mktemp("asked") / "data"))
+    folder = copied(shelved, tmp_path_factory.mktemp("asked") / "data")
     async with Book.open(Settings(data_dir=folder, model_folder=model_folder)) as book:
         for question in (*FOREIGN, WAGES, *RADIO, RADIO[0], "What is it?"):
             assert not (await book.ask(question)).grounded, question
@@ -97,7 +97,7 @@ async def test_only_what_was_asked_since_then(asked: Book) -> None:
 async def test_what_a_newer_generation_answers_is_no_gap_any_more(
     shelved: Path, model_folder: Path, tmp_path: Path
 ) -> None:
-    folder = Path(shutil.copytree(shelved, tmp_path / "data"))
+    folder = copied(shelved, tmp_path / "data")
     pages = tmp_path / "pages"
     pages.mkdir()
     (pages / "radio.md").write_text("# Radio\n\nTo signal a ship by radio, call it on channel sixteen.\n")
@@ -180,7 +180,7 @@ def test_a_time_that_is_none(text: str) -> None:
 def test_the_command_prints_text_markdown_and_json(
     shelved: Path, model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = shutil.copytree(shelved, tmp_path / "data")
+    folder = copied(shelved, tmp_path / "data")
     monkeypatch.setenv("BYTHEBOOK_MODEL_FOLDER", str(model_folder))
     monkeypatch.chdir(tmp_path)
     run = CliRunner().invoke

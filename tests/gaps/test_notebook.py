@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import uuid
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from bythebook.errors import InputError, NotFound, Unavailable
 from bythebook.gaps.notebook import MOST_WAITING, Notebook
 from bythebook.observe import listening
 from bythebook.settings import Settings
+from conftest import copied
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ ANSWERED, REFUSED, UNCLEAR = "What does the horn do in fog?", "How is cheese mad
 @pytest.fixture
 def settings(shelved: Path, model_folder: Path, tmp_path: Path) -> Settings:
     """The small book in a folder of its own."""
-    folder = Path(shutil.copytree(shelved, tmp_path / "data"))
+    folder = copied(shelved, tmp_path / "data")
     return Settings(data_dir=folder, model_folder=model_folder)
 
 

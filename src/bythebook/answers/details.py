@@ -7,12 +7,12 @@ is found here must stand in the quote as well before the quote counts as proof.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _UNITS = {
     word: number
@@ -199,6 +199,16 @@ def details(text: str) -> Details:
         text=text.lower(),
         denied=frozenset(_denied(lower)),
         leanings=frozenset(leaning for word in lower for leaning in _LEANINGS.get(word, ())),
+    )
+
+
+def combined(parts: Iterable[Details]) -> Details:
+    """What several texts pin down between them."""
+    every = list(parts)
+    sets = [known.name for known in fields(Details) if known.name != "text"]
+    return Details(
+        text="\n".join(part.text for part in every),
+        **{name: frozenset().union(*(getattr(part, name) for part in every)) for name in sets},
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
-from bythebook.answers.details import details
+from bythebook.answers.details import combined, details
 from bythebook.chunks.units import UnitKind, units
 from bythebook.passages.words import share
 
@@ -131,7 +131,7 @@ class Desk:
     def __init__(self, results: Sequence[RetrievalResult], lexicon: Lexicon) -> None:
         self._lexicon = lexicon
         self._stretches = [stretch for result in results for stretch in _stretches(result, lexicon.words)]
-        self._details = details("\n".join(part for result in results for part in (*_above(result), result.text)))
+        self._details = combined(details(part) for result in results for part in (*_above(result), result.text))
 
     def look_up(self, sentence: str, *, named: Collection[int]) -> Support:
         """The quotes that bear out the sentence best by its words; `named` are the positions the model gave for it."""
@@ -139,7 +139,7 @@ class Desk:
         quotes = self._quotes(wanted, named)
         quoted = share(wanted, frozenset[int]().union(*(quote.terms for quote in quotes)))
         said = details(sentence)
-        there = details("\n".join(part for quote in quotes for part in (*_above(quote.result), quote.text)))
+        there = combined(details(part) for quote in quotes for part in (*_above(quote.result), quote.text))
         features = Features(
             quoted=quoted,
             cosine=_usual_cosine(quoted),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from bythebook.chunks.sentences import sentences
@@ -31,9 +32,10 @@ class Unit(NamedTuple):
     end: int
 
 
-def units(text: str, *, fence: str = "") -> list[Unit]:
+@lru_cache(maxsize=1024)
+def units(text: str, *, fence: str = "") -> tuple[Unit, ...]:
     """The units of a chunk's text in order. `fence` opens the code block the text begins inside of, if any."""
-    return list(_units(text, fence))
+    return tuple(_units(text, fence))
 
 
 def _units(text: str, fence: str) -> Iterator[Unit]:

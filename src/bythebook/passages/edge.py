@@ -80,8 +80,9 @@ class EdgeStore:
         found = self._fused(sides, limit=limit + 1)
         if len(found) > limit and found[limit].score == found[limit - 1].score:
             found = self._fused(sides, limit=2 * depth)
-        candidates = [Candidate(str(point.id), point.score) for point in found]
-        return sorted(candidates, key=lambda candidate: (-candidate.score, candidate.chunk_id))[:limit]
+        # Plain tuples compare themselves, several times faster than by a key.
+        ordered = sorted((-point.score, str(point.id)) for point in found)
+        return [Candidate(chunk_id, -score) for score, chunk_id in ordered[:limit]]
 
     def _sides(self, vector: Vector | None, text: str, *, depth: int, filters: Filters) -> list[edge.Prefetch]:
         """The two rankings, without one that has nothing to go by."""

@@ -42,7 +42,9 @@ def added(rankings: Sequence[Sequence[Candidate]]) -> list[Candidate]:
 
 
 def _ordered(scored: Iterable[Candidate]) -> list[Candidate]:
-    return sorted(scored, key=lambda entry: (-entry.score, entry.chunk_id))
+    # Plain tuples compare themselves, several times faster than by a key.
+    ordered = sorted((-score, chunk_id) for chunk_id, score in scored)
+    return [Candidate(chunk_id, -score) for score, chunk_id in ordered]
 
 
 def page_of(chunk_id: str) -> str:

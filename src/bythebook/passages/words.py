@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from qdrant_edge import Bm25, Bm25Config
@@ -16,6 +17,8 @@ SATURATION = 1.2
 LENGTH_WEIGHT = 0.75
 
 _STEPS_PER_DOUBLING = 4
+_REMEMBERED = 4096
+"""How many texts are remembered with their terms: the passages that answer one question answer others too."""
 
 
 class Words:
@@ -27,6 +30,8 @@ class Words:
         # Without length normalisation a weight depends on the frequency alone, and gives it back.
         self._frequencies = Bm25(Bm25Config(k=SATURATION, b=0.0, language="english"))
         self.average_length = average_length
+        self._terms = lru_cache(_REMEMBERED)(self._cut)
+        self._weights = lru_cache(_REMEMBERED)(self._weighed)
 
     def document(self, text: str) -> SparseVector:
         return self._bm25.embed_document(text)
@@ -36,6 +41,9 @@ class Words:
 
     def terms(self, text: str) -> frozenset[int]:
         """The distinct terms of `text`."""
+        return self._terms(text)
+
+    def _cut(self, text: str) -> frozenset[int]:
         return frozenset(self._bm25.embed_query(text).indices)
 
     def frequencies(self, text: str) -> dict[int, int]:
@@ -48,8 +56,11 @@ class Words:
         """How many terms `text` has, each counted as often as it stands there."""
         return sum(self.frequencies(text).values())
 
-    def weights(self, text: str) -> dict[int, float]:
+    def weights(self, text: str) -> Mapping[int, float]:
         """Each term of `text` with how much its frequency counts, from 0 to `SATURATION + 1`."""
+        return self._weights(text)
+
+    def _weighed(self, text: str) -> Mapping[int, float]:
         sparse = self._bm25.embed_document(text)
         return dict(zip(sparse.indices, sparse.values, strict=True))
 

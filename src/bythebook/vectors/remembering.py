@@ -1,0 +1,52 @@
+"""Vectors that were asked for before. Readers ask different questions, but the same passages answer them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from bythebook.vectors.arriving import arriving
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+
+    from bythebook.vectors import Embedder, Identity, Texts, Vector
+
+MOST = 4096
+"""How many vectors are kept: some 6 MB of them."""
+
+
+class RememberingEmbedder:
+    """An embedder that does not embed again what it knows. The same text gives the same bits, so it need not."""
+
+    def __init__(self, embedder: Embedder, *, most: int = MOST) -> None:
+        self._embedder = embedder
+        self._most = most
+        self._known: OrderedDict[str, Vector] = OrderedDict()
+
+    @property
+    def identity(self) -> Identity:
+        return self._embedder.identity
+
+    def count(self, text: str) -> int:
+        return self._embedder.count(text)
+
+    async def query(self, text: str) -> Vector:
+        return await self._embedder.query(text)
+
+    async def documents(self, texts: Texts) -> AsyncGenerator[Vector]:
+        wanted = [text async for text in arriving(texts)]
+        found = {text: self._known[text] for text in wanted if text in self._known}
+        missing = [text for text in dict.fromkeys(wanted) if text not in found]
+        fresh = zip(missing, [vector async for vector in self._embedder.documents(missing)], strict=True)
+        found.update(fresh)
+        self._keep(found)
+        for text in wanted:
+            yield found[text]
+
+    def _keep(self, found: Mapping[str, Vector]) -> None:
+        for text, vector in found.items():
+            self._known[text] = vector
+            self._known.move_to_end(text)
+        while len(self._known) > self._most:
+            self._known.popitem(last=False)
