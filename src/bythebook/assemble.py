@@ -14,7 +14,6 @@ from bythebook.answers import AgentRequest
 from bythebook.ask import Asker
 from bythebook.course import Pace
 from bythebook.errors import ConfigurationError, NotFound
-from bythebook.gaps import aside
 from bythebook.gaps.notebook import Notebook
 from bythebook.passages import EVERYWHERE
 from bythebook.passages.generations import Generations
@@ -237,6 +236,8 @@ class Book:
 
     async def unanswered(self, *, since: datetime = LONG_AGO, limit: int = MOST_UNANSWERED) -> list[Asked]:
         """The latest questions that were refused, asked back or rated down since then, whoever asked them."""
+        from bythebook.gaps import aside
+
         await self.settle()
         ledger = await self._ledger()
         await ledger.keep(list(aside.take(self._aside)))
@@ -257,7 +258,7 @@ class Book:
         await self._notebook.settle()
 
     def part(self) -> None:
-        """Say that this process ends with this answer, so that closing the book need not open a database."""
+        """Say that this process ends after its next answer, so that closing the book need not open a database."""
         self._notebook.put_aside(self._aside)
 
     async def _ledger(self) -> Ledger:

@@ -193,11 +193,11 @@ async def test_closing_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -
 async def test_a_command_that_ends_leaves_its_gaps_for_the_next_who_looks(settings: Settings) -> None:
     folder = settings.data_dir / "asked"
     async with Book.open(settings) as book:
+        book.part()
         response = await book.ask(REFUSED)
-        book.part()
     async with Book.open(settings) as book:
-        await book.ask(ANSWERED)
         book.part()
+        await book.ask(ANSWERED)
     assert [path.name for path in settings.data_dir.glob("*.db")] == []
     assert [path.stem for path in folder.iterdir()] == [response.id]
     (folder / "foreign.json").write_text("[1]")
@@ -210,7 +210,7 @@ async def test_a_command_that_ends_leaves_its_gaps_for_the_next_who_looks(settin
 async def test_without_a_place_for_notes_the_answer_is_given(tmp_path: Path, lost: Lost) -> None:
     (tmp_path / "asked").write_text("a file where a folder should be")
     notebook = Notebook(Faulty().open, questions=True)
-    notebook.note(refused(), "Why?", (), user_id="")
     notebook.put_aside(tmp_path / "asked")
+    notebook.note(refused(), "Why?", (), user_id="")
     await notebook.close()
     assert [fields["count"] for _, fields in lost] == [1]

@@ -87,8 +87,9 @@ def answer(asked: Asked, *, then: Callable[[], None] = lambda: None) -> None:
         from bythebook.assemble import Book
 
         async with Book.open(chosen, say=say) as book:
-            _show(await book.ask(request), asked)
             book.part()
+            _show(await book.ask(request), asked)
+            await book.settle()
             then()
 
     run(work())

@@ -45,9 +45,8 @@ async def _demo(chosen: Settings, question: str) -> AgentResponse:
         with showing_progress() as progress:
             report = await book.ingest(Folder(manual(), exclude=NOT_THE_MANUAL), progress=progress)
         say(summary(report, dry_run=False) + "\n")
-        response = await book.ask(question)
         book.part()
-        return response
+        return await book.ask(question)
 
 
 def manual() -> Path:

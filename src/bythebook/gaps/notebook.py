@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from bythebook.answers import Outcome
-from bythebook.conversations.asked import Asked, Section
-from bythebook.conversations.message import now
-from bythebook.gaps import aside
 from bythebook.observe import log
 
 if TYPE_CHECKING:
@@ -17,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bythebook.answers import AgentResponse
+    from bythebook.conversations.asked import Asked, Section
     from bythebook.conversations.feedback import Ledger
     from bythebook.passages import RetrievalResult
 
@@ -28,6 +26,35 @@ KEPT = timedelta(days=30)
 _NEAREST = 3
 
 
+class _Noted(NamedTuple):
+    """An answer as it was given. It becomes an entry of the ledger when it is written down, and not before."""
+
+    response: AgentResponse
+    question: str
+    found: Sequence[RetrievalResult]
+    user_id: str
+
+    @property
+    def is_gap(self) -> bool:
+        return bool(self.question) and self.response.outcome is not Outcome.ANSWERED
+
+    def entry(self) -> Asked:
+        from bythebook.conversations.asked import Asked
+
+        response = self.response
+        return Asked(
+            id=response.id,
+            user_id=self.user_id,
+            question=self.question,
+            outcome=response.outcome.value,
+            generation=response.metadata.index_generation,
+            nearest=sections(self.found),
+            confidence=response.metadata.confidence,
+            conversation_id=response.session_id,
+            asked_at=response.created_at,
+        )
+
+
 class Notebook:
     """Writes to the ledger behind the answers. What goes wrong here is logged, and never fails an answer.
 
@@ -37,58 +64,61 @@ class Notebook:
     def __init__(self, ledger: Callable[[], Awaitable[Ledger]], *, questions: bool) -> None:
         self._ledger = ledger
         self._questions = questions
-        self._waiting: list[Asked] = []
+        self._waiting: list[_Noted] = []
         self._writing: asyncio.Task[None] | None = None
         self._tidied = False
+        self._aside: Path | None = None
 
     def note(self, response: AgentResponse, question: str, found: Sequence[RetrievalResult], *, user_id: str) -> None:
         """Have the answer to this stand-alone question written down soon."""
         if len(self._waiting) >= MOST_WAITING:
             return
-        self._waiting.append(
-            Asked(
-                id=response.id,
-                user_id=user_id,
-                question=question if self._questions else "",
-                outcome=response.outcome.value,
-                generation=response.metadata.index_generation,
-                nearest=sections(found) if self._questions else (),
-                confidence=response.metadata.confidence,
-                conversation_id=response.session_id,
-                asked_at=response.created_at,
-            )
-        )
-        if self._writing is None or self._writing.done():
+        kept = (question, found) if self._questions else ("", ())
+        self._waiting.append(_Noted(response, *kept, user_id))
+        if self._aside is None and (self._writing is None or self._writing.done()):
             self._writing = asyncio.create_task(self._write())
 
     async def settle(self) -> None:
         """Wait until everything noted so far is written down, or could not be."""
+        if self._aside is not None:
+            self._leave_in(self._aside)
         if self._writing is not None:
             await asyncio.shield(self._writing)
 
     def put_aside(self, folder: Path) -> None:
-        """Leave what is waiting in this folder, for a process that ends now: answers nobody will rate are let go."""
-        waiting, self._waiting = self._waiting, []
-        if gaps := [entry for entry in waiting if entry.question and entry.outcome != Outcome.ANSWERED]:
-            try:
-                aside.put(folder, gaps)
-            except OSError as error:
-                log("notes_lost", count=len(gaps), error=str(error))
+        """From now on leave gaps in this folder instead: for a process that answers once and ends."""
+        self._aside = folder
 
     async def close(self) -> None:
         """Write down what is waiting, if it can be done soon."""
+        if self._aside is not None:
+            self._leave_in(self._aside)
         if self._writing is not None:
             await asyncio.wait({self._writing}, timeout=CLOSING_SECONDS)
             self._writing.cancel()
             await asyncio.wait({self._writing})
+
+    def _leave_in(self, folder: Path) -> None:
+        """Leave the gaps in this folder. Answers nobody will rate are let go."""
+        gaps, self._waiting = [noted for noted in self._waiting if noted.is_gap], []
+        if not gaps:
+            return
+        from bythebook.gaps import aside
+
+        try:
+            aside.put(folder, [noted.entry() for noted in gaps])
+        except OSError as error:
+            log("notes_lost", count=len(gaps), error=str(error))
 
     async def _write(self) -> None:
         while self._waiting:
             batch, self._waiting = self._waiting, []
             try:
                 ledger = await self._ledger()
-                await ledger.keep(batch)
+                await ledger.keep([noted.entry() for noted in batch])
                 if not self._tidied:
+                    from bythebook.conversations.message import now
+
                     await ledger.forget(now() - KEPT)
                     self._tidied = True
             except Exception as error:  # Whatever it is, the readers have their answers.
@@ -97,6 +127,8 @@ class Notebook:
 
 def sections(found: Sequence[RetrievalResult]) -> tuple[Section, ...]:
     """The sections these passages stand in, each once, nearest first."""
+    from bythebook.conversations.asked import Section
+
     kept: dict[tuple[str, tuple[str, ...]], Section] = {}
     for result in found:
         section = Section(result.url, result.title, result.heading_hierarchy, result.anchor, round(result.score, 4))
