@@ -7,6 +7,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 RUNTIME := $(VENV)/.runtime
 DEVELOPMENT := $(VENV)/.development
 MODEL := $(VENV)/.model
+CHROMIUM := $(VENV)/.chromium
 # Where the collections of questions are that quality is measured on. They are not part of this project.
 COLLECTIONS ?= ../shared/data
 
@@ -15,10 +16,10 @@ COLLECTIONS ?= ../shared/data
 demo: $(RUNTIME) $(MODEL)
 	@$(BIN)/bythebook demo
 
-test: $(DEVELOPMENT) $(MODEL)
+test: $(DEVELOPMENT) $(MODEL) $(CHROMIUM)
 	$(BIN)/python -m pytest --numprocesses auto
 
-check: $(DEVELOPMENT) $(MODEL)
+check: $(DEVELOPMENT) $(MODEL) $(CHROMIUM)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -62,6 +63,14 @@ $(RUNTIME): $(VENV)/pyvenv.cfg requirements.lock pyproject.toml
 
 $(DEVELOPMENT): $(RUNTIME) requirements-dev.lock
 	$(PIP) install --require-hashes --requirement requirements-dev.lock
+	@touch $@
+
+# The tests drive the system's own browser. Where there is none and it may be installed, it is; else they are skipped.
+$(CHROMIUM): $(VENV)/pyvenv.cfg
+	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
+		{ [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get install --yes --quiet --quiet chromium; } || \
+		{ [ "$$(id -u)" = 0 ] && apt-get update --quiet --quiet && apt-get install --yes --quiet --quiet chromium; } || \
+		echo "There is no Chromium here: install it, or the tests in a browser are skipped."
 	@touch $@
 
 $(MODEL): $(RUNTIME)

@@ -104,7 +104,7 @@ async def test_text_that_is_marked_can_be_asked_about(
         async with page.expect_request("**/v1/ask") as asked:
             await page.get_by_role("textbox", name="Your question").fill("What does the keeper do?")
             await page.keyboard.press("Enter")
-        sent = (await asked.value).post_data_json
+        sent = (await asked.value).post_data_json or {}
         assert (sent["selected_text"], sent["selection_mode"]) == (TEXT, "only")
         await expect(page.locator(".answer")).to_contain_text("trims the wick")
 

@@ -46,6 +46,8 @@ CALLS: dict[tuple[str, str], Any] = {
     ("GET", "/metrics"): None,
     ("GET", "/health/live"): None,
     ("GET", "/health/ready"): None,
+    ("GET", "/"): None,
+    ("GET", "/widget.js"): None,
     ("GET", "/docs"): None,
     ("GET", "/openapi.json"): None,
 }

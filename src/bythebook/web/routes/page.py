@@ -9,12 +9,13 @@ from importlib.resources import files
 from string import Template
 
 from fastapi import APIRouter, Request, Response
+from starlette.responses import HTMLResponse
 
 from bythebook.errors import NotFound
 from bythebook.introduction import Introduction
 from bythebook.web.door import TheDoor
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(tags=["page"])
 
 _NO_BOOK = Introduction("By the Book", sections=(), questions=())
 
@@ -33,7 +34,7 @@ _POLICY = "; ".join(
 )
 
 
-@router.get("/")
+@router.get("/", response_class=HTMLResponse)
 async def page(door: TheDoor) -> Response:
     """A chat with the book, on a page of its own."""
     try:
@@ -48,10 +49,10 @@ async def page(door: TheDoor) -> Response:
     }
     html = Template(_file("page.html")).substitute({name: escape(value) for name, value in shown.items()})
     headers = {"content-security-policy": _POLICY, "cache-control": "no-cache", "x-content-type-options": "nosniff"}
-    return Response(html, media_type="text/html", headers=headers)
+    return HTMLResponse(html, headers=headers)
 
 
-@router.get("/widget.js")
+@router.get("/widget.js", response_class=Response, responses={304: {"description": "It is what you have."}})
 async def widget(request: Request) -> Response:
     """The script an author pastes into a site."""
     code, tag = _widget()
