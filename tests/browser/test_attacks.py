@@ -85,7 +85,7 @@ async def ask(one: Window, question: str) -> None:
     await one.page.get_by_role("textbox", name="Your question").fill(question)
     await one.page.keyboard.press("Enter")
     turn = one.page.locator("article").last
-    await expect(turn.locator(".below")).not_to_be_empty()
+    await expect(turn.locator(".below > *").first).to_be_visible()
 
 
 async def test_s4_no_payload_in_an_answer_ever_runs_or_calls_out(

@@ -123,7 +123,7 @@ async def test_two_of_them_stand_side_by_side(book: Served, window: Opening, sit
 async def test_on_a_phone_it_fills_the_screen_and_the_tab_key_stays_inside(
     book: Served, window: Opening, site: Elsewhere
 ) -> None:
-    async with window(width=320, height=640) as one:
+    async with window(width=320, height=640, reduced_motion="reduce") as one:
         page = one.page
         await page.goto(site.publish(host(book)))
         await page.locator(".launcher").click()

@@ -80,6 +80,7 @@ def _announce(chosen: Settings, bound: socket.socket, found: Ready, *, as_json: 
 
     url = url_of(bound)
     say(f"Serving {found.chunks} chunks ({found.generation}) on {url}, Ctrl-C to stop.")
+    say(f'Chat with it there, or paste this into a site: <script src="{url}/widget.js" async></script>')
     if found.open:
         say("warning: there is no key yet, so whoever reaches this address may ask. 'bythebook keys create' makes one.")
     if as_json:

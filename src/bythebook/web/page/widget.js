@@ -300,7 +300,7 @@
       this.citations = new Map();
       this.node = el(
         "article", { "aria-label": question },
-        el("h3", { className: "question", dir: "auto" }, el("span", { className: "aside" }, `${this.words.you}: `), question),
+        el(assistant.isPage ? "h2" : "h3", { className: "question", dir: "auto" }, el("span", { className: "aside" }, `${this.words.you}: `), question),
         marked && el("blockquote", { className: "marked", dir: "auto" }, marked.text),
         this.status, this.answer, this.below,
       );
@@ -801,7 +801,7 @@
     .page .panel { height: 100%; }
     .page .panel > * { width: 100%; max-width: 800px; margin-inline: auto; }
     header { display: flex; align-items: center; gap: 6px; padding: 10px 12px 10px 16px; border-block-end: 1px solid var(--line); }
-    h1, h2 { font-size: 17px; margin: 0; flex: 1; min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+    h1, header h2 { font-size: 17px; margin: 0; flex: 1; min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
     .page h1 { font-size: 22px; }
     select { background: var(--paper); border: 1px solid var(--line); border-radius: 8px; padding: 4px; max-width: 45%; min-height: 32px; }
     .small { border: 0; background: none; color: var(--faint); padding: 7px; border-radius: 8px; min-width: 32px; min-height: 32px; display: inline-grid; place-items: center; }
