@@ -32,8 +32,9 @@ fmt: $(DEVELOPMENT)
 bench: $(DEVELOPMENT) $(MODEL)
 	$(BIN)/python -m bench
 
-chaos: $(DEVELOPMENT) $(MODEL)
-	$(BIN)/python -m pytest tests/chaos --full-size
+chaos: $(DEVELOPMENT) $(MODEL) $(CHROMIUM)
+	$(BIN)/python -m pytest --full-size tests/chaos tests/upstream/test_over_sockets.py \
+		tests/web/test_hostile_input.py tests/browser/test_attacks.py
 
 evals: $(DEVELOPMENT) $(MODEL)
 	@if [ -d "$(COLLECTIONS)" ]; then $(BIN)/python -m bythebook.evals quick "$(COLLECTIONS)"; else \

@@ -196,7 +196,7 @@ async def with_a_model(given: argparse.Namespace, data: Path) -> str:
         "",
         f"{len(held.turns)} questions to the *Physical AI & Humanoid Robotics* textbook (CC BY 4.0), answered by",
         f"{given.model}, which cannot call tools. It is handed {settings.retrieval_top_k} passages and the last",
-        f"{settings.max_history} messages, so that it keeps up without an accelerator. Nothing was chosen or edited:",
+        f"{settings.max_history} messages, so that it keeps up without an accelerator. No answer was edited:",
         f"this page was written by `python -m bench.transcript model`, {datetime.now(UTC):%Y-%m-%d}.",
         "",
     )
