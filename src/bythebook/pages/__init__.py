@@ -37,7 +37,7 @@ class Block:
     level: int = 0
     """1 to 6 for a heading, 0 for anything else."""
     anchor: str = ""
-    """A heading's id on the published page, without `#`."""
+    """Where it is on the published page, without `#`: the id of a heading; in a PDF, the page any block begins on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _NUMBERED = re.compile(r"^\d+\s*[-_.]+\s*(?=[^-_.\s])")
 _DATE_OR_VERSION = re.compile(r"\d+[-_.]\d+")
+_PUBLISHED_AS_THEY_ARE = frozenset([".html", ".htm", ".pdf", ".epub", ".docx"])
+_ASCIIDOC = frozenset([".adoc", ".asciidoc"])
 _UNESCAPED = "/-._~!$&'()*+,;=:@"
 
 
@@ -36,12 +38,12 @@ def without_number(name: str) -> str:
 
 
 def _route(path: PurePosixPath, style: Style, slug: str, name: str) -> str:
-    if path.suffix.lower() in {".html", ".htm"}:
+    if path.suffix.lower() in _PUBLISHED_AS_THEY_ARE:
         return f"/{path}"
     if style is Style.MKDOCS:
         folder = path.parent if is_index(path) else path.with_suffix("")
         return _joined(str(folder)).rstrip("/") + "/"
-    if style is Style.SPHINX:
+    if style is Style.SPHINX or (style is Style.PLAIN and path.suffix.lower() in _ASCIIDOC):
         return _joined(str(path.with_suffix(".html")))
     if style is Style.MDBOOK:
         return _joined(str(path.with_name("index.html") if path.stem == "README" else path.with_suffix(".html")))

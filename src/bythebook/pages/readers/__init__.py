@@ -1,6 +1,7 @@
 """Readers: one module for each format, from a document's source to its parts.
 
-A reader runs nothing, opens nothing and asks nobody: all it knows is the text it is given.
+A reader runs nothing, opens nothing and asks nobody: all it knows is the text it is given. Formats that are no text
+are read by `documents`, in a process of their own.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ MDX = frozenset([".mdx"])
 HTML = frozenset([".html", ".htm", ".xhtml"])
 RESTRUCTURED = frozenset([".rst", ".rest"])
 PLAIN = frozenset([".txt", ".text"])
+ASCIIDOC = frozenset([".adoc", ".asciidoc"])
+NOTEBOOK = frozenset([".ipynb"])
 
-SUPPORTED = MARKDOWN | MDX | HTML | RESTRUCTURED | PLAIN
+SUPPORTED = MARKDOWN | MDX | HTML | RESTRUCTURED | PLAIN | ASCIIDOC | NOTEBOOK
 
 
 def read(text: str, *, suffix: str, style: Style) -> Draft:
@@ -44,6 +47,14 @@ def _read(text: str, suffix: str, style: Style) -> Draft:
         from bythebook.pages.readers import markdown
 
         return markdown.read(text, style=style)
+    if suffix in NOTEBOOK:
+        from bythebook.pages.readers import notebook
+
+        return notebook.read(text, style=style)
+    return _read_without_style(text, suffix)
+
+
+def _read_without_style(text: str, suffix: str) -> Draft:
     if suffix in HTML:
         from bythebook.pages.readers import html
 
@@ -52,6 +63,10 @@ def _read(text: str, suffix: str, style: Style) -> Draft:
         from bythebook.pages.readers import restructured
 
         return restructured.read(text)
+    if suffix in ASCIIDOC:
+        from bythebook.pages.readers import asciidoc
+
+        return asciidoc.read(text)
     from bythebook.pages.readers import plain
 
     return plain.read(text)
