@@ -31,8 +31,8 @@ _MOST_FILES = 64
 def main() -> None:
     """Read what standard input names, until it ends."""
     caps = Caps(**json.loads(sys.argv[1]))
-    give_up_rights(caps.memory)
     with open(os.dup(1), "wb", buffering=0) as answers:  # noqa: PTH123 - a file that is open already has no path
+        give_up_rights(caps.memory)
         # Whatever a library prints must not be taken for an answer.
         sys.stdout = sys.stderr
         for line in sys.stdin.buffer:
