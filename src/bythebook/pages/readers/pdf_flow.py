@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import groupby, pairwise
-from statistics import median
+from statistics import median, median_low
 from typing import TYPE_CHECKING
 
 from bythebook.pages.compose import Part, Writer
@@ -246,7 +246,7 @@ def _write(writer: Writer, stretch: _Stretch) -> None:
 def _as_typed(group: Sequence[Line]) -> str:
     """Code with its indents, as far as its place on the page tells them."""
     left = min(line.x for line in group)
-    drop = median([before.y - line.y for before, line in pairwise(group)] or [0.0])
+    drop = median_low([before.y - line.y for before, line in pairwise(group)] or [0.0])
     typed: list[str] = []
     above = group[0].y
     for line in group:

@@ -18,7 +18,7 @@ _LONGEST_BOLD = 90
 _LARGER = 1.12
 _LETTER = re.compile(r"[^\W\d_]")
 _NUMBERED = re.compile(
-    r"^(?:(?:chapter|part|appendix|section)\s+)?[\dA-Z]{0,3}(?:\.\d+)*[.:)]?\s+(?=\S)", re.IGNORECASE
+    r"(?:(?:chapter|part|appendix|section)\s+)?(?:\d+(?:\.\d+)*[.:)]?|[a-z](?:\.\d+)+[.:)]?|[a-z][.:)])\s+(?=\S)"
 )
 
 Look = tuple[float, bool]
@@ -111,4 +111,4 @@ def _look(line: Line) -> Look:
 def _plain(text: str) -> str:
     """A title however it is numbered, spaced and cased."""
     text = " ".join(text.split()).casefold()
-    return _NUMBERED.sub("", text) or text
+    return _NUMBERED.sub("", text, count=1) if _NUMBERED.match(text) else text
