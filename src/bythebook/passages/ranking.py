@@ -18,10 +18,10 @@ Two chunks of a page are often found by chance. A page of which more was found i
 
 
 def rank(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Put candidates, best first, into the order that what else of their page was found gives them."""
+    """Order the candidates by their scores and by what else of their page was found, best first."""
     pages = [page_of(chunk_id) for chunk_id, _ in candidates]
     if max(Counter(pages).values(), default=0) <= 2:
-        return list(candidates)
+        return _ordered(candidates)
     by_page: dict[str, list[float]] = defaultdict(list)
     for page, (_, score) in zip(pages, candidates, strict=True):
         by_page[page].append(score)
@@ -31,7 +31,7 @@ def rank(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _support(scores: list[float]) -> float:
-    return PAGE_EVIDENCE * sum(scores[2:5])
+    return PAGE_EVIDENCE * sum(sorted(scores, reverse=True)[2:5])
 
 
 def added(rankings: Sequence[Sequence[Candidate]]) -> list[Candidate]:
