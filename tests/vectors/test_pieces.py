@@ -36,10 +36,11 @@ def tokenizer(table: Path) -> Tokenizer:
     return tokenizer
 
 
+PRINTED = "".join(map(chr, range(128))) + "→←×≤≥≈°–—‘’“”…•·«»"
 ODD = ["[SEP]", "[MASK]", "[sep]", "##ing", "x" * 100, "x" * 101, "Ünïcödé", "中", "\ud800", "unaffable"]
 
 
-@given(st.lists(st.text(st.characters(max_codepoint=127), max_size=12) | st.sampled_from(ODD), max_size=8))
+@given(st.lists(st.text(st.sampled_from(PRINTED), max_size=12) | st.sampled_from(ODD), max_size=8))
 def test_any_text_gives_the_tokenizers_numbers(pieces: Pieces, tokenizer: Tokenizer, parts: list[str]) -> None:
     text = "".join(parts)
 

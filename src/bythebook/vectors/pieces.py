@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 _REMEMBERED = 1 << 16
 _LONGEST_WORD = 100
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_WORD = re.compile(r"[a-z0-9]+|[^a-z0-9\s]")
+_SIGNS, _MARKS = "→←×≤≥≈°", "–—‘’“”…•·«»"
+"""What printed books have besides ASCII: signs that are part of a word, and marks that are words of their own."""
+_WORD = re.compile(rf"[a-z0-9{_SIGNS}]+|[^a-z0-9{_SIGNS}\s]")
+_PLAIN = re.compile(rf"[\x00-\x7f{_SIGNS}{_MARKS}]*")
 
 
 class Pieces:
@@ -36,7 +39,7 @@ class Pieces:
 
     def __call__(self, text: str) -> list[int]:
         """The pieces of a text, in its order."""
-        if not text.isascii() or ("[" in text and any(token in text for token in self._special)):
+        if not _PLAIN.fullmatch(text) or ("[" in text and any(token in text for token in self._special)):
             # A lone surrogate is no character, and the tokenizer refuses the whole text for it.
             whole = text.encode("utf-8", "replace").decode("utf-8")
             return list(self._tokenizer.encode(whole, add_special_tokens=False).ids)
