@@ -63,11 +63,20 @@ class CappedReader:
         parts = (Part(Kind(kind), text, level=level, anchor=anchor) for kind, text, level, anchor in draft["parts"])
         return Draft(draft["title"], tuple(parts), module_name=draft["module_name"])
 
+    def __reduce__(self) -> tuple[type[CappedReader], tuple[Caps]]:
+        return CappedReader, (self._caps,)  # a copy, in another process, starts a process of its own
+
     def stop(self) -> None:
         """End what is being read, also from another thread."""
         process, self._process = self._process, None
         if process:
-            _end(process)
+            process.kill()
+            # Whoever is waiting for its answer sees that it has ended, and clears up.
+            if self._lock.acquire(blocking=False):
+                try:
+                    _end(process)
+                finally:
+                    self._lock.release()
 
     def _ask(self, file: Path, part: str) -> dict[str, Any]:
         with self._lock:
@@ -76,7 +85,7 @@ class CappedReader:
             try:
                 answer = _answer(process, job, self._caps)
             except BaseException:
-                self.stop()
+                self._process = None
                 _end(process)
                 raise
         if "unreadable" in answer:

@@ -6,7 +6,7 @@ import asyncio
 import re
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
 from bythebook.errors import InputError
@@ -21,9 +21,11 @@ from bythebook.pages.walking import walk
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import AsyncIterator, Collection, Iterator
+    from collections.abc import AsyncIterator, Callable, Collection, Iterator
 
     from bythebook.pages.compose import Draft
+
+T = TypeVar("T")
 
 LARGEST = 20_000_000
 """Bytes beyond which a file is not a page."""
@@ -65,12 +67,16 @@ class Folder:
         return str(self._root)
 
     async def listing(self) -> AsyncIterator[Listed | Skipped]:
-        for item in await asyncio.to_thread(lambda: list(self._listing())):
+        for item in await self._in_a_thread(lambda: list(self._listing())):
             yield item
 
     async def read(self, listed: Listed) -> Page:
+        return await self._in_a_thread(lambda: self._read(listed))
+
+    async def _in_a_thread(self, work: Callable[[], T]) -> T:
+        """Do this beside the event loop. When it is cancelled, no document keeps the thread waiting."""
         try:
-            return await asyncio.to_thread(self._read, listed)
+            return await asyncio.to_thread(work)
         except asyncio.CancelledError:
             self._documents.stop()
             raise

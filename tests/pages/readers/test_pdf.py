@@ -92,6 +92,33 @@ def test_running_heads_feet_and_page_numbers_are_no_text(tmp_path: Path) -> None
     assert texts(parts) == [f"What stands on page {word} is only there." for word in ("one", "two", "three", "four")]
 
 
+def test_chapters_that_begin_at_the_top_of_a_page_are_no_running_heads(tmp_path: Path) -> None:
+    pages = [
+        [*running(f"Chapter {number}", size=20, top=740), *running(f"{FULL} {word}", f"in {word} lamps.", top=700)]
+        for number, word in enumerate(("old", "new", "red", "tall"), start=1)
+    ]
+    _, parts = read(tmp_path, pdf(*pages))
+
+    assert [part.text for part in parts if part.kind is Kind.HEADING] == [f"Chapter {n}" for n in (1, 2, 3, 4)]
+
+
+def test_a_word_at_the_edge_of_a_page_is_no_roman_number(tmp_path: Path) -> None:
+    _, parts = read(tmp_path, pdf([*running(*LONG, "burns."), Set("Civil", y=100), Set("xiv", 300, 20)]))
+
+    assert texts(parts)[1:] == ["Civil"]
+
+
+def test_lines_of_each_column_flow_by_its_own_edge(tmp_path: Path) -> None:
+    left = running("The keeper climbs the tower every", "night and trims the wick.", "Then he", top=700)
+    right = running("sleeps until the morning comes and", "the lamp is put out.", top=700, x=320)
+    _, parts = read(tmp_path, pdf([*left, *right]))
+
+    assert texts(parts) == [
+        "The keeper climbs the tower every night and trims the wick.",
+        "Then he sleeps until the morning comes and the lamp is put out.",
+    ]
+
+
 def test_headings_are_larger_or_heavier_than_the_text(tmp_path: Path) -> None:
     page = [
         *running("The Lamp", top=740, size=20),

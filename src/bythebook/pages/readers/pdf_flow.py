@@ -47,6 +47,22 @@ class _Stretch:
     level: int = 0
 
 
+class _Edges:
+    """Where the full lines of each column of a page end."""
+
+    def __init__(self, page: Sequence[Line]) -> None:
+        self._page = page
+        self._known: dict[int, float] = {}
+
+    def right_of(self, line: Line) -> float:
+        """The right edge of the column this line stands in. Most of its lines are full."""
+        place = round(line.x)
+        if place not in self._known:
+            ends = sorted(one.end for one in self._page if abs(one.x - place) < 5 * one.size and not one.cells)
+            self._known[place] = ends[int(len(ends) * 0.9)] if ends else line.end
+        return self._known[place]
+
+
 class Flow:
     """Reads the lines of a document, and writes down what they make up."""
 
@@ -71,12 +87,12 @@ class Flow:
 
     def _stretches(self, page: Sequence[Line], number: int) -> Iterator[_Stretch]:
         """What stands together on one page."""
-        edge = _right_edge(page)
+        edges = _Edges(page)
         group: list[Line] = []
         kind = _Kind.TEXT
         for line in page:
             now = self._kind(line, number)
-            if group and self._goes_on(group, line, kinds=(kind, now), edge=edge, page=number):
+            if group and self._goes_on(group, line, kinds=(kind, now), edges=edges, page=number):
                 group.append(line)
                 continue
             if group:
@@ -93,7 +109,7 @@ class Flow:
         return _Kind.TABLE if line.cells and not _ITEM.match(line.text) else _Kind.TEXT
 
     def _goes_on(
-        self, group: Sequence[Line], line: Line, *, kinds: tuple[_Kind, _Kind], edge: float, page: int
+        self, group: Sequence[Line], line: Line, *, kinds: tuple[_Kind, _Kind], edges: _Edges, page: int
     ) -> bool:
         before, kind, now = group[-1], *kinds
         drop = before.y - line.y
@@ -107,7 +123,7 @@ class Flow:
             return abs(before.size - line.size) < 1 and drop <= 3.2 * line.size
         if kind is _Kind.HEADING:
             return self._is_same_heading(group, line, page)
-        return self._is_same_paragraph(group, line, edge)
+        return self._is_same_paragraph(group, line, edges)
 
     def _is_same_heading(self, group: Sequence[Line], line: Line, page: int) -> bool:
         """A long heading takes several lines, which look alike and stand close."""
@@ -116,7 +132,7 @@ class Flow:
         whole = " ".join(one.text for one in group)
         return alike and before.y - line.y <= 1.6 * line.size and not self._headings.named(whole, page=page)
 
-    def _is_same_paragraph(self, group: Sequence[Line], line: Line, edge: float) -> bool:
+    def _is_same_paragraph(self, group: Sequence[Line], line: Line, edges: _Edges) -> bool:
         before = group[-1]
         if abs(before.size - line.size) > 0.08 * line.size or _ITEM.match(line.text):
             return False
@@ -125,6 +141,8 @@ class Flow:
         if len(group) > 1 and abs(line.x - before.x) > 0.8 * line.size:
             return False  # the first line of a paragraph may stand further in or out, but no later one
         first_word = text_width(line.text.split(" ", 1)[0] + " ", line)
+        edge = edges.right_of(before)
+        # A word that would still have fit on the line before was put on a new one on purpose.
         return before.end + first_word > edge - 0.1 * (edge - before.x)
 
     def _stretch(self, kind: _Kind, group: list[Line], page: int) -> _Stretch:
@@ -199,12 +217,6 @@ def _leading(pages: Sequence[Sequence[Line]]) -> float:
     )
     usual = [drop for drop in drops if 0.9 < drop < 2.2]
     return median(usual) if usual else _USUAL_LEADING
-
-
-def _right_edge(page: Sequence[Line]) -> float:
-    """Where full lines end. Most lines of a page are full."""
-    ends = sorted(line.end - line.x for line in page if not line.cells)
-    return ends[int(len(ends) * 0.9)] if ends else 0.0
 
 
 def _is_in_a_column(group: Sequence[Line], line: Line) -> bool:

@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from bythebook.pages.readers.pdf_headings import LARGER, body_size
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -15,20 +17,25 @@ _AT_THE_EDGE = 3
 """How many lines at the top, and at the bottom, may be furniture."""
 _NUMBER = re.compile(r"\d+")
 _ONLY_A_NUMBER = re.compile(
-    r"(?:page|p\.|seite|página|стр\.)?\s*[-–—|\[(]?\s*(?:\d{1,5}|[ivxlc]{1,7})\s*[-–—|\])]?(?:\s*(?:/|of|von|de)\s*\d{1,5})?",
+    r"(?:page|p\.|seite|página|стр\.)?\s*[-–—|\[(]?\s*"
+    r"(?:\d{1,5}|(?=[ivxlc])(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3}))"
+    r"\s*[-–—|\])]?(?:\s*(?:/|of|von|de)\s*\d{1,5})?",
     re.IGNORECASE,
 )
 
 
 def without_furniture(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     """The lines of each page that stand there only once."""
-    repeated = Counter(key for page in pages for key in {_key(line) for line in _edges(page)})
+    body = body_size(pages)
+    repeated = Counter(key for page in pages for key in {_key(line, body) for line in _edges(page)})
     written = sum(1 for page in pages if page)
     enough = min(3, max(2, written))
     kept: list[list[Line]] = []
     for page in pages:
         edges = _edges(page)
-        gone = {id(line) for line in edges if repeated[_key(line)] >= enough or _ONLY_A_NUMBER.fullmatch(line.text)}
+        gone = {
+            id(line) for line in edges if repeated[_key(line, body)] >= enough or _ONLY_A_NUMBER.fullmatch(line.text)
+        }
         kept.append([line for line in page if id(line) not in gone])
     return kept
 
@@ -50,6 +57,7 @@ def _edge(order: Sequence[Line]) -> Iterator[Line]:
             yield line
 
 
-def _key(line: Line) -> tuple[str, int]:
-    """What is the same on every page but for its numbers, at the same height."""
-    return _NUMBER.sub("#", line.text), round(line.y / 3)
+def _key(line: Line, body: float) -> tuple[str, int]:
+    """What is the same on every page at the same height, but for its numbers. Headings count chapters, not pages."""
+    text = line.text if line.size >= LARGER * body else _NUMBER.sub("#", line.text)
+    return text, round(line.y / 3)

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 LONGEST = 150
 """Letters beyond which a line is no heading, however large."""
 _LONGEST_BOLD = 90
-_LARGER = 1.12
+LARGER = 1.12
+"""How much larger than the text a heading is, at least."""
 _LETTER = re.compile(r"[^\W\d_]")
 _NUMBERED = re.compile(
     r"(?:(?:chapter|part|appendix|section)\s+)?(?:\d+(?:\.\d+)*[.:)]?|[a-z](?:\.\d+)+[.:)]?|[a-z][.:)])\s+(?=\S)"
@@ -56,7 +57,7 @@ class Headings:
 
 def headings(pages: Sequence[Sequence[Line]], entries: Sequence[Entry]) -> Headings:
     """What the headings of a document look like."""
-    body = _body_size(pages)
+    body = body_size(pages)
     by_page: dict[int, dict[str, int]] = defaultdict(dict)
     for entry in entries:
         by_page[entry.page].setdefault(_plain(entry.title), min(entry.level, 6))
@@ -85,7 +86,7 @@ def _levels(looks: Counter[Look], known: Mapping[Look, Counter[int]]) -> dict[Lo
 def _stands_out(line: Line, body: float) -> bool:
     if line.is_monospaced or len(line.cells) > 2 or len(line.text) > LONGEST or not _LETTER.search(line.text):
         return False
-    if line.size >= _LARGER * body:
+    if line.size >= LARGER * body:
         return True
     return (
         line.is_bold
@@ -96,7 +97,8 @@ def _stands_out(line: Line, body: float) -> bool:
     )
 
 
-def _body_size(pages: Sequence[Sequence[Line]]) -> float:
+def body_size(pages: Sequence[Sequence[Line]]) -> float:
+    """The size most of a document is set in."""
     sizes: Counter[float] = Counter()
     for page in pages:
         for line in page:
