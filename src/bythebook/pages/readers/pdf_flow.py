@@ -143,7 +143,7 @@ class Flow:
         first_word = text_width(line.text.split(" ", 1)[0] + " ", line)
         edge = edges.right_of(before)
         # A word that would still have fit on the line before was put on a new one on purpose.
-        return before.end + first_word > edge - 0.1 * (edge - before.x)
+        return before.end + first_word > edge - 0.15 * (edge - before.x)
 
     def _stretch(self, kind: _Kind, group: list[Line], page: int) -> _Stretch:
         if kind is _Kind.TABLE and sum(bool(line.cells) for line in group) < 2:
