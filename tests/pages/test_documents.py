@@ -97,6 +97,13 @@ async def test_an_epub_is_looked_into_again_only_when_it_has_changed(tmp_path: P
     assert [item.path for item in await listing(folder)] == ["a.epub/OEBPS/b.xhtml"]
 
 
+async def test_an_epub_itself_is_no_page(tmp_path: Path) -> None:
+    (tmp_path / "a.epub").write_bytes(epub({"a.xhtml": "<p>It burns.</p>"}))
+
+    with pytest.raises(Unreadable, match="its chapters are pages"):
+        await Folder(tmp_path).read(Listed("", "a.epub", ""))
+
+
 async def test_a_document_may_be_larger_than_a_page(tmp_path: Path) -> None:
     file = tmp_path / "a.pdf"
     file.write_bytes(pdf(running("It burns.")))

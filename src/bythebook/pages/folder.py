@@ -178,6 +178,8 @@ class Folder:
             stat = file.stat()
             if stat.st_size > _largest(path):
                 raise Unreadable(_too_large(stat, _largest(path)))
+            if documents.has_chapters(path) and not chapter:
+                raise Unreadable("it has no page of its own; its chapters are pages")
             if path.suffix.lower() in documents.SUPPORTED:
                 return self._documents.read(file, part=chapter), stat
             return readers.read(decode(file.read_bytes()), suffix=path.suffix, style=self._style), stat
