@@ -9,6 +9,8 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+Files = Mapping[str, str | bytes]
+
 FONTS = {"plain": "Helvetica", "bold": "Helvetica-Bold", "mono": "Courier"}
 
 
@@ -125,7 +127,7 @@ def _add_outline(add, objects, numbers, outline) -> str:  # type: ignore[no-unty
     return f"/Outlines {top} 0 R"
 
 
-def zipped(files: Mapping[str, str | bytes]) -> bytes:
+def zipped(files: Files) -> bytes:
     """An archive with these files in it."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -135,16 +137,20 @@ def zipped(files: Mapping[str, str | bytes]) -> bytes:
 
 
 def epub(
-    chapters: Mapping[str, str], *, title: str = "The Lamp", nav: Mapping[str, str] | None = None, **more: str | bytes
+    chapters: Mapping[str, str],
+    *,
+    title: str = "The Lamp",
+    nav: Mapping[str, str] | None = None,
+    files: Files | None = None,
 ) -> bytes:
-    """A book of these files, with a table of contents of paths and titles. `more` replaces or adds whole files."""
+    """A book of these files, with a table of contents of paths and titles. `files` replaces or adds whole ones."""
     items = "".join(
         f'<item id="c{number}" href="{path}" media-type="application/xhtml+xml"/>'
         for number, path in enumerate(chapters)
     )
     spine = "".join(f'<itemref idref="c{number}"/>' for number in range(len(chapters)))
     links = "".join(f'<li><a href="{path}">{name}</a></li>' for path, name in (nav or {}).items())
-    files: dict[str, str | bytes] = {
+    written: dict[str, str | bytes] = {
         "mimetype": "application/epub+zip",
         "META-INF/container.xml": '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container">'
         '<rootfiles><rootfile full-path="OEBPS/book.opf"/></rootfiles></container>',
@@ -155,7 +161,7 @@ def epub(
         "OEBPS/nav.xhtml": f'<html><body><nav epub:type="toc"><ol>{links}</ol></nav></body></html>',
         **{f"OEBPS/{path}": xhtml(body) for path, body in chapters.items()},
     }
-    return zipped(files | more)
+    return zipped(written | dict(files or {}))
 
 
 def xhtml(body: str) -> str:
@@ -168,14 +174,14 @@ def xhtml(body: str) -> str:
 WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
 
-def docx(body: str, *, styles: str = "", numbering: str = "", **more: str | bytes) -> bytes:
-    """A Word file with this body; `more` replaces or adds whole files."""
-    files: dict[str, str | bytes] = {
+def docx(body: str, *, styles: str = "", numbering: str = "", files: Files | None = None) -> bytes:
+    """A Word file with this body; `files` replaces or adds whole ones."""
+    written: dict[str, str | bytes] = {
         "word/document.xml": f"<w:document {WORD}><w:body>{body}</w:body></w:document>",
         "word/styles.xml": f"<w:styles {WORD}>{styles}</w:styles>",
         "word/numbering.xml": f"<w:numbering {WORD}>{numbering}</w:numbering>",
     }
-    return zipped(files | more)
+    return zipped(written | dict(files or {}))
 
 
 def para(text: str, *, style: str = "", inside: str = "") -> str:

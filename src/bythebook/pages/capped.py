@@ -39,8 +39,8 @@ class Caps:
     """Bytes of address space, for the whole process."""
     seconds: float = 1200.0
     """For a whole document, by the clock and by the processor."""
-    stall: float = 60.0
-    """Seconds without a sign of life. One is given for each page of a PDF."""
+    stall: float = 120.0
+    """Seconds without a sign of life. Two are given for each page of a PDF: when it is read, and when it is written."""
     output: int = 100_000_000
     """Bytes that may come back."""
 

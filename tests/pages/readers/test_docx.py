@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -35,8 +36,8 @@ def read(tmp_path: Path, data: bytes) -> Draft:
     return documents.read(file, part="", sign=lambda: None)
 
 
-def parts(tmp_path: Path, body: str, **more: str | bytes) -> tuple[Part, ...]:
-    return read(tmp_path, docx(body, styles=STYLES, numbering=NUMBERING, **more)).parts
+def parts(tmp_path: Path, body: str, files: Mapping[str, str | bytes] | None = None) -> tuple[Part, ...]:
+    return read(tmp_path, docx(body, styles=STYLES, numbering=NUMBERING, files=files)).parts
 
 
 def item(text: str, *, of: int, depth: int = 0) -> str:
@@ -80,7 +81,7 @@ def test_headings_are_known_by_their_style_in_any_language(tmp_path: Path) -> No
 def test_the_title_is_the_nearest_to_the_text(tmp_path: Path, body: str, said: str, title: str) -> None:
     core = f'<c xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>{said}</dc:title></c>'
 
-    assert read(tmp_path, docx(body, styles=STYLES, **{"docProps/core.xml": core})).title == title
+    assert read(tmp_path, docx(body, styles=STYLES, files={"docProps/core.xml": core})).title == title
 
 
 def test_lists_are_counted_and_nested(tmp_path: Path) -> None:
@@ -152,7 +153,7 @@ def test_notes_and_boxes_follow_their_paragraph(tmp_path: Path) -> None:
         "</mc:AlternateContent></w:r></w:p>"
     )
 
-    assert [part.text for part in parts(tmp_path, body, **{"word/footnotes.xml": notes})] == [
+    assert [part.text for part in parts(tmp_path, body, files={"word/footnotes.xml": notes})] == [
         "Oil.",
         "Of whales.",
         "Beside it.",

@@ -70,7 +70,7 @@ def test_an_older_table_of_contents_is_read_too(tmp_path: Path) -> None:
         '<spine toc="ncx"><itemref idref="a"/></spine></package>'
     )
     files = {"OEBPS/book.opf": package, "OEBPS/toc.ncx": NCX}
-    file = written(tmp_path, epub({"a.xhtml": "<p>x</p>"}, **files))
+    file = written(tmp_path, epub({"a.xhtml": "<p>x</p>"}, files=files))
 
     assert read(file, "OEBPS/a.xhtml").title == "Of Oil"
 
@@ -97,7 +97,7 @@ def test_elements_closed_where_they_open_do_not_swallow_the_page(tmp_path: Path)
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "iso-8859-1"])
 def test_a_page_is_read_in_the_encoding_it_declares(tmp_path: Path, encoding: str) -> None:
     page = xhtml("<p>Größe</p>").replace("utf-8", encoding).encode(encoding)
-    file = written(tmp_path, epub({"a.xhtml": ""}, **{"OEBPS/a.xhtml": page}))
+    file = written(tmp_path, epub({"a.xhtml": ""}, files={"OEBPS/a.xhtml": page}))
 
     assert read(file, "OEBPS/a.xhtml").parts == (Part(Kind.PARAGRAPH, "Größe"),)
 
@@ -114,10 +114,10 @@ OBFUSCATED = '<encryption><EncryptionMethod Algorithm="http://www.idpf.org/2008/
         pytest.param(b"", "it is empty", id="empty"),
         pytest.param(b"PK\x03\x04", "it is damaged, or not what its name says (no zip file)", id="no zip"),
         pytest.param(zipped({"a": "b"}), "it is no EPUB: META-INF/container.xml is missing", id="another zip"),
-        pytest.param(epub({"a": "<p>x</p>"}, **{"META-INF/container.xml": "<x"}), "'META-INF/container.xml' inside it is not valid XML", id="broken XML"),  # noqa: E501
-        pytest.param(epub({"a": "<p>x</p>"}, **{"OEBPS/book.opf": ENTITIES + "<x>&b;</x>"}), "'OEBPS/book.opf' inside it defines XML entities", id="entities"),  # noqa: E501
-        pytest.param(epub({"a": "<p>x</p>"}, **{"OEBPS/book.opf": EXTERNAL + "<x>&a;</x>"}), "'OEBPS/book.opf' inside it defines XML entities", id="entities from a file"),  # noqa: E501
-        pytest.param(epub({"a": "<p>x</p>"}, **{"META-INF/encryption.xml": LOCKED}), "it is locked to a reading program (DRM)", id="locked"),  # noqa: E501
+        pytest.param(epub({"a": "<p>x</p>"}, files={"META-INF/container.xml": "<x"}), "'META-INF/container.xml' inside it is not valid XML", id="broken XML"),  # noqa: E501
+        pytest.param(epub({"a": "<p>x</p>"}, files={"OEBPS/book.opf": ENTITIES + "<x>&b;</x>"}), "'OEBPS/book.opf' inside it defines XML entities", id="entities"),  # noqa: E501
+        pytest.param(epub({"a": "<p>x</p>"}, files={"OEBPS/book.opf": EXTERNAL + "<x>&a;</x>"}), "'OEBPS/book.opf' inside it defines XML entities", id="entities from a file"),  # noqa: E501
+        pytest.param(epub({"a": "<p>x</p>"}, files={"META-INF/encryption.xml": LOCKED}), "it is locked to a reading program (DRM)", id="locked"),  # noqa: E501
         pytest.param(epub({}), "there is no text in it", id="no chapters"),
     ],
 )  # fmt: skip
@@ -129,7 +129,7 @@ def test_what_cannot_be_read_says_why(tmp_path: Path, data: bytes, reason: str) 
 
 
 def test_hidden_typefaces_do_not_lock_a_book(tmp_path: Path) -> None:
-    file = written(tmp_path, epub({"a.xhtml": "<p>Oil.</p>"}, **{"META-INF/encryption.xml": OBFUSCATED}))
+    file = written(tmp_path, epub({"a.xhtml": "<p>Oil.</p>"}, files={"META-INF/encryption.xml": OBFUSCATED}))
 
     assert documents.chapters(file) == ["OEBPS/a.xhtml"]
 

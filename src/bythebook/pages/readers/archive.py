@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 from xml.etree.ElementTree import ParseError
 
 from defusedxml import ElementTree
@@ -48,7 +48,7 @@ class Archive:
     def __contains__(self, name: str) -> bool:
         return name in self._names
 
-    def bytes(self, name: str) -> bytes:
+    def content(self, name: str) -> bytes:
         """A file of the archive. What it says about its size is not believed."""
         with self._opened(name) as stream:
             return b"".join(_pieces(stream, name))
@@ -61,13 +61,13 @@ class Archive:
     def xml(self, name: str) -> Element:
         """A file as a tree. One that defines entities is refused: they can unpack to anything."""
         try:
-            return ElementTree.fromstring(self.bytes(name))
+            return ElementTree.fromstring(self.content(name))
         except ParseError as exc:
             raise Unreadable(f"{name!r} inside it is not valid XML ({exc}); save it anew") from exc
         except DefusedXmlException as exc:
             raise Unreadable(f"{name!r} inside it defines XML entities, which no document needs") from exc
 
-    def _opened(self, name: str) -> AbstractContextManager[zipfile.ZipExtFile]:
+    def _opened(self, name: str) -> AbstractContextManager[IO[bytes]]:
         if name not in self._names:
             raise Unreadable(f"{name!r} is missing inside it; save it anew")
         return _Opened(self._zip, name)
@@ -78,16 +78,17 @@ class _Opened:
 
     def __init__(self, archive: zipfile.ZipFile, name: str) -> None:
         self._archive, self._name = archive, name
-        self._stream: zipfile.ZipExtFile | None = None
+        self._stream: IO[bytes] | None = None
 
-    def __enter__(self) -> zipfile.ZipExtFile:
+    def __enter__(self) -> IO[bytes]:
         try:
-            self._stream = self._archive.open(self._name)
+            stream = self._archive.open(self._name)
         except RuntimeError as exc:  # so says zipfile that a password is needed
             raise Unreadable(f"{self._name!r} inside it is encrypted; save it without a password") from exc
         except (zipfile.BadZipFile, NotImplementedError, ValueError) as exc:
             raise Unreadable(f"{self._name!r} inside it is damaged ({exc}); save it anew") from exc
-        return self._stream
+        self._stream = stream
+        return stream
 
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, _: object) -> None:
         if self._stream:
@@ -96,7 +97,7 @@ class _Opened:
             raise Unreadable(f"{self._name!r} inside it is damaged ({exc}); save it anew") from exc
 
 
-def _pieces(stream: zipfile.ZipExtFile, name: str) -> Iterator[bytes]:
+def _pieces(stream: IO[bytes], name: str) -> Iterator[bytes]:
     size = 0
     while piece := stream.read(_AT_ONCE):
         size += len(piece)

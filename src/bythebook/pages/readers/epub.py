@@ -57,7 +57,7 @@ def read(file: Path, *, part: str) -> Draft:
     """One file of the book. Raises Unreadable."""
     with Archive(file) as archive:
         book = _opened(str(file), file.stat().st_mtime_ns)
-        source = _decoded(archive.bytes(part))
+        source = _decoded(archive.content(part))
     draft = html.read(_as_html(source))
     return Draft(_title(book, part, draft), draft.parts, module_name=book.title)
 
@@ -142,7 +142,7 @@ def _nav_titles(archive: Archive, path: str) -> dict[str, str]:
     from selectolax.lexbor import LexborHTMLParser
 
     titles: dict[str, str] = {}
-    tree = LexborHTMLParser(_as_html(_decoded(archive.bytes(path))))
+    tree = LexborHTMLParser(_as_html(_decoded(archive.content(path))))
     # A book may have lists of its pages and of its pictures too; the contents come first.
     nav = tree.css_first("nav[epub\\:type~=toc], nav[role=doc-toc], nav")
     for link in nav.css("a[href]") if nav is not None else []:

@@ -134,8 +134,9 @@ def _raw_kind(cell: Mapping[str, Any]) -> str:
 
 def _language(notebook: Mapping[str, Any]) -> str:
     metadata = notebook.get("metadata")
-    for place in ("language_info", "kernelspec") if isinstance(metadata, dict) else ():
-        about = metadata.get(place)
+    about_all = metadata if isinstance(metadata, dict) else {}
+    for place in ("language_info", "kernelspec"):
+        about = about_all.get(place)
         if isinstance(about, dict) and (name := about.get("language" if place == "kernelspec" else "name")):
             return str(name).lower()
     return "python"

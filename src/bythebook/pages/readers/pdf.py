@@ -46,7 +46,7 @@ def read(file: Path, *, sign: Callable[[], object] = lambda: None) -> Draft:
     if not any(found):
         raise Unreadable("it has no text, only pictures of it; run OCR first")
     text = without_furniture(found)
-    parts = tuple(Flow(text, headings(text, entries)).parts())
+    parts = tuple(Flow(text, headings(text, entries)).parts(sign))
     heading = next((part.text for part in parts if part.kind is Kind.HEADING and part.level == 1), "")
     return Draft(title or heading, parts)
 

@@ -14,7 +14,7 @@ from bythebook.pages.compose import Part, Writer
 from bythebook.pages.readers.pdf_lines import text_width
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from bythebook.pages.readers.pdf_headings import Headings
     from bythebook.pages.readers.pdf_lines import Line
@@ -75,8 +75,8 @@ class Flow:
         self._words = Counter(word.casefold() for text in every for word in _WORD.findall(text.rpartition(" ")[0]))
         self._keeps_hyphens = self._has_more_compounds()
 
-    def parts(self) -> Iterator[Part]:
-        """The parts in order, each with the page it begins on as its anchor."""
+    def parts(self, sign: Callable[[], object]) -> Iterator[Part]:
+        """The parts in order, each with the page it begins on as its anchor. Gives a sign after each page."""
         stretches = (stretch for number, page in enumerate(self._pages, 1) for stretch in self._stretches(page, number))
         for number, group in groupby(self._rejoined(stretches), key=lambda stretch: stretch.page):
             writer = Writer()
@@ -84,6 +84,7 @@ class Flow:
                 _write(writer, stretch)
             for part in writer.finish():
                 yield replace(part, anchor=f"page={number}")
+            sign()
 
     def _stretches(self, page: Sequence[Line], number: int) -> Iterator[_Stretch]:
         """What stands together on one page."""
