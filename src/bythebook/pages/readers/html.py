@@ -64,7 +64,11 @@ _BREAK = "\u2028"
 
 def read(text: str) -> Draft:
     """The content of a page, without what surrounds it on every page of its site."""
-    tree = _tree(text)
+    return draft(parse(text))
+
+
+def draft(tree: LexborHTMLParser) -> Draft:
+    """The content of a page that is parsed."""
     writer = Writer()
     root = content(tree)
     if root is not None:
@@ -77,12 +81,12 @@ def read(text: str) -> Draft:
 
 def write(fragment: str, writer: Writer) -> None:
     """Write what a piece of HTML shows."""
-    body = _tree(fragment).body
+    body = parse(fragment).body
     if body is not None:
         _Walk(writer).over(body)
 
 
-def _tree(text: str) -> LexborHTMLParser:
+def parse(text: str) -> LexborHTMLParser:
     """The parsed page. Parsing takes time in proportion to how many elements are open, so those are counted first."""
     open_now = 0
     for match in _OPEN_OR_CLOSE.finditer(text):
