@@ -74,7 +74,8 @@ class Client:
         self._upstreams: dict[str, Upstream] = {}
         gate = Gate(private=[named.host] if allow_private else [], resolver=resolver)
         self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=httpcore2.default_ssl_context(),
+            # Reading the machine's certificates takes long, and a preview of a site needs none.
+            ssl_context=httpcore2.default_ssl_context() if named.scheme == "https" else None,
             max_connections=at_once,
             keepalive_expiry=30.0,
             network_backend=gate,
@@ -224,7 +225,7 @@ async def _body(response: httpcore2.Response, headers: Mapping[str, str], *, mos
 
 
 def _too_large(most: int) -> Unreadable:
-    return Unreadable(f"it has more than {most / 1e6:.0f} MB")
+    return Unreadable(f"it has more than {most / 1e6:g} MB")
 
 
 def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
