@@ -33,7 +33,15 @@ def test_an_address_is_written_in_one_way(given_url: str, written: str) -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        *("ftp://example.org/", "file:///etc/passwd", "javascript:alert(1)", "gopher://x/", "//", "http://", "example.org"),
+        *(
+            "ftp://example.org/",
+            "file:///etc/passwd",
+            "javascript:alert(1)",
+            "gopher://x/",
+            "//",
+            "http://",
+            "example.org",
+        ),
         *("http://user@example.org/", "http://user:secret@example.org/", "http://a b/", "http://exa\x00mple.org/"),
         *("http://example.org:99999/", "http://example.org:x/", "http://[::1/", "http://-a/", "https://" + "a" * 3000),
         *("http://example.org\\@127.0.0.1/", "http://127.0.0.1#@example.org:80:80/", "http://:80/"),
@@ -84,7 +92,12 @@ def test_www_and_https_make_no_other_site() -> None:
 
 @pytest.mark.parametrize(
     ("path", "circles"),
-    [("/a/b/c", False), ("/a/b/a/b/a/b/a/b", True), ("/" + "/".join(map(str, range(25))), True), ("/2026/11/16/", False)],
+    [
+        ("/a/b/c", False),
+        ("/a/b/a/b/a/b/a/b", True),
+        ("/" + "/".join(map(str, range(25))), True),
+        ("/2026/11/16/", False),
+    ],
 )
 def test_paths_that_never_end_are_told(path: str, circles: bool) -> None:
     assert leads_in_circles(locate(f"https://example.org{path}")) is circles

@@ -26,7 +26,7 @@ TEXT = {"text/plain": ".txt", "text/markdown": ".md", "text/x-markdown": ".md"}
 READER = 1
 """Raised when the same page is looked at in another way than before."""
 MOST_LINKS = 5_000
-_BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16le"), (codecs.BOM_UTF16_BE, "utf-16be"))
 _META_CHARSET = re.compile(rb"<meta[^>]{0,500}?charset\s*=\s*[\"']?\s*([\w-]{2,40})", re.I)
 _ENCODING = re.compile(
     r"utf-?8|us-ascii|utf-16(le|be)?|iso-?8859-\d{1,2}|latin-?1|windows-\d{3,4}|cp125\d|koi8-[ru]|shift[_-]jis"

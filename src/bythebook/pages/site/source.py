@@ -170,7 +170,7 @@ class _Tour:
         stops, elsewhere = self._stops(listing, visit)
         is_complete = len(stops) > 1 and not listing.broken
         if not is_complete or any(stop.location == start for stop in stops):
-            first = next((stop for stop in stops if stop.location == start), Stop(start))
+            first = next((stop for stop in stops if stop.location == start), Stop(start, listed=True))
             await visit.take(first, answer, following=not is_complete)
         if is_complete:
             await visit.listed(stops)
