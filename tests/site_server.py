@@ -120,7 +120,8 @@ def page(title: str, text: str = "", *, links: tuple[str, ...] = (), head: str =
     menu = "".join(f"<a href='{link}'>{link}</a> " for link in links)
     return (
         f"<!doctype html><html><head><title>{title} | Site</title>{head}</head><body><nav>Menu {menu}</nav>"
-        f"<main><h1 id=top>{title}</h1><p>{text or f'All about {title}.'}</p></main><footer>Footer</footer></body></html>"
+        f"<main><h1 id=top>{title}</h1><p>{text or f'All about {title}.'}</p></main><footer>Footer</footer>"
+        "</body></html>"
     )
 
 

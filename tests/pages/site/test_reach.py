@@ -19,7 +19,7 @@ PRIVATE = [
     *("::ffff:10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::1", "::127.0.0.1"),
 ]
 NOWHERE = [
-    *("169.254.169.254", "fe80::1", "0.0.0.0", "::", "224.0.0.1", "ff02::1", "255.255.255.255", "240.0.0.1"),
+    *("169.254.169.254", "fe80::1", "0.0.0.0", "::", "224.0.0.1", "ff02::1", "255.255.255.255", "240.0.0.1"),  # noqa: S104
     *("::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1", "100.64.0.1", "192.0.0.1", "198.18.0.1"),
     *("fec0::1", "2001:db8::1", "64:ff9b:1::1", "2001::1", "100::1"),
 ]
@@ -40,7 +40,7 @@ def test_private_addresses_can_be_allowed(address: str) -> None:
     assert is_own_network(ipaddress.ip_address(address))
 
 
-@pytest.mark.parametrize("address", ["169.254.169.254", "fe80::1", "0.0.0.0", "::", "224.0.0.1", "::ffff:169.254.1.1"])
+@pytest.mark.parametrize("address", ["169.254.169.254", "fe80::1", "0.0.0.0", "::", "224.0.0.1", "::ffff:169.254.1.1"])  # noqa: S104
 def test_some_addresses_can_never_be_allowed(address: str) -> None:
     assert not is_own_network(ipaddress.ip_address(address))
 
@@ -56,7 +56,7 @@ SPELLINGS = [
         "LOCALHOST.",
         "127.0.0.1.",
     ),
-    *("0", "0.0.0.0", "[::]", "[fe80::1%25lo]"),
+    *("0", "0.0.0.0", "[::]", "[fe80::1%25lo]"),  # noqa: S104
 ]
 
 
@@ -155,7 +155,7 @@ async def test_a_redirect_is_looked_at_like_an_address(target: str) -> None:
 
 async def test_redirects_end() -> None:
     async with serving() as server:
-        server.shown["/"] = lambda request: moved_to("/")
+        server.shown["/"] = lambda _: moved_to("/")
         named = locate(server.url + "/")
         async with Client(named, allow_private=True) as client:
             with pytest.raises(Refused, match="leads on more than 5 times"):

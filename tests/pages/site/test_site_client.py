@@ -15,6 +15,8 @@ from bythebook.pages.site.client import USER_AGENT, Client, unpacked
 from bythebook.pages.site.locations import locate
 from site_server import Reply, Request, SiteServer, moved_to, packed, serving
 
+TWICE = gzip.compress(gzip.compress(b"x" * 9_000_000))
+
 
 async def fetched(server: SiteServer, path: str = "/", *, most: int = 100_000, seconds: float = 60.0) -> Answer:
     named = locate(server.url + "/")
@@ -51,7 +53,7 @@ async def test_only_what_changed_is_sent_again() -> None:
         pytest.param(Reply(b"x" * 200_000), id="large"),
         pytest.param(Reply(b"x", headers={"Content-Length": "900000000"}), id="said to be large"),
         pytest.param(packed(b"x" * 50_000_000), id="a bomb"),
-        pytest.param(Reply(gzip.compress(packed(b"x" * 9_000_000).body), headers={"Content-Encoding": "gzip, gzip"}), id="two"),
+        pytest.param(Reply(TWICE, headers={"Content-Encoding": "gzip, gzip"}), id="a bomb in a bomb"),
         pytest.param(Reply(zlib.compress(b"x" * 9_000_000), headers={"Content-Encoding": "deflate"}), id="deflate"),
         pytest.param(Reply(b"not packed", headers={"Content-Encoding": "gzip"}), id="not packed at all"),
         pytest.param(Reply(b"x", headers={"Content-Encoding": "br"}), id="packed as nobody asked for"),

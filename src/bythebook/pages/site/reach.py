@@ -124,6 +124,7 @@ class Gate(httpcore2.AsyncNetworkBackend):
             return
         if host not in self._private or not is_own_network(address):
             advice = "" if not is_own_network(address) else "; add --allow-private if the site is yours"
-            raise Refused(f"{host} is at {address}, which is not an address of the internet{advice}")
+            named = host if host == str(address) else f"{host} is at {address}, which"
+            raise Refused(f"{named} is not an address of the internet{advice}")
         if host in self._was_public:
             raise Refused(f"{host} was on the internet a moment ago and is now at {address}; it is not followed there")

@@ -9,7 +9,7 @@ from protego import Protego
 
 from bythebook.errors import Unavailable
 from bythebook.pages import Unreadable
-from bythebook.pages.site.locations import Location, Refused, locate
+from bythebook.pages.site.locations import Location, locate
 
 if TYPE_CHECKING:
     from bythebook.pages.site.client import Client
@@ -50,7 +50,7 @@ async def ask_rules(client: Client, site: Location) -> Rules:
     address = locate("/robots.txt", base=site)
     try:
         answer = await client.get(address, most=LARGEST)
-    except (Unreadable, Refused) as exc:
+    except Unreadable as exc:
         raise Unavailable(
             f"{address} cannot be read ({exc}), and so nothing of the site is. Nothing was changed."
         ) from exc

@@ -281,7 +281,9 @@ class Visit:
                 robots=page.robots,
             )
         except Unreadable as exc:
-            return replace(stop, fate=Fate.NOT_A_PAGE, reason=str(exc))
+            # What was a page before may be one again tomorrow.
+            was_one = self.archive.asked(str(stop.location)) is not None
+            return replace(stop, fate=Fate.FAILED if was_one else Fate.NOT_A_PAGE, reason=str(exc))
         asked, known = self.archive.asked(str(stop.location)), self.archive.said(page.url)
         if trust.says_unchanged(asked, stop.lastmod) and known and known.content != look.said.content:
             trust.catch_out(self.archive)
