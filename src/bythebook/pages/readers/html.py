@@ -15,10 +15,12 @@ from bythebook.pages.readers.html_tree import (
     BLOCKS,
     anchor_of,
     content,
+    document_title,
     is_furniture,
     is_row_of_tabs,
     labelled_panels,
     language_of,
+    own_title,
 )
 
 if TYPE_CHECKING:
@@ -47,8 +49,7 @@ def draft(tree: LexborHTMLParser) -> Draft:
         _Walk(writer).over(root)
     parts = writer.finish()
     heading = next((part.text for part in parts if part.kind is Kind.HEADING and part.level == 1), "")
-    title = tree.css_first("title")
-    return Draft(heading or (_collapsed(title.text()).strip() if title is not None else ""), parts)
+    return Draft(own_title(tree) or heading or document_title(tree), parts)
 
 
 def write(fragment: str, writer: Writer) -> None:

@@ -96,6 +96,7 @@ _CONTENT = (
     *(".theme-doc-markdown", "article.md-content__inner", "article.bd-article", "#furo-main-content", "div.vp-doc"),
     *("[itemprop=articleBody]", "div.body", "article", "main", "[role=main]", ".md-content", "div.document"),
 )
+_BEFORE_THE_SITE = {"docusaurus": " | ", "mkdocs": " - "}
 _A_SCREENFUL = 1_000
 _PANELS = "[role=tabpanel], .tabbed-block, .vp-code-group > .blocks > div"
 _LANGUAGE = re.compile(r"(?:^|\s)(?:(?:language|lang|highlight)-(?:source-)?|brush:\s*)([\w+#.-]+)")
@@ -117,6 +118,24 @@ def _is_a_teaser(article: LexborNode, tree: LexborHTMLParser) -> bool:
     main = tree.css_first("main") if article.tag == "article" else None
     words = len(main.text(strip=True)) if main is not None else 0
     return words > _A_SCREENFUL and 4 * len(article.text(strip=True)) < words
+
+
+def document_title(tree: LexborHTMLParser) -> str:
+    node = tree.css_first("title")
+    return " ".join(node.text().split()) if node is not None else ""
+
+
+def own_title(tree: LexborHTMLParser) -> str:
+    """What the author called the page, where its generator is known to write that before the name of the site.
+
+    It need not be the top heading, and is what the same page is called when it is read from its source.
+    """
+    generator = tree.css_first("meta[name=generator]")
+    name = ((generator.attributes.get("content") or "") if generator is not None else "").lower()
+    for known, mark in _BEFORE_THE_SITE.items():
+        if name.startswith(known):
+            return document_title(tree).rpartition(mark)[0]
+    return ""
 
 
 def is_furniture(node: LexborNode) -> bool:
