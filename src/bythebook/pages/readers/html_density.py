@@ -12,7 +12,7 @@ _SHARE = 0.8
 """The part of the running text that an element must hold to be taken for its parent."""
 _FEWEST_WORDS = 20
 _NAMES = re.compile(
-    r"(?:^|[-_\s])(?:nav|navbar|navigation|menu|sidebar|side-?bar|footer|foot|breadcrumbs?|cookies?|consent|gdpr|banner"
+    r"(?:^|[-_\s])(?:header|top|logo|nav|navbar|navigation|menu|sidebar|side-?bar|footer|foot|breadcrumbs?|cookies?|consent|gdpr|banner"
     r"|masthead|toc|pagination|pager|share|sharing|social|comments?|related|advert\w*|ads?|promo|newsletter|subscribe)"
     r"(?:$|[-_\s])",
     re.I,
@@ -77,5 +77,7 @@ def _weigh(root: LexborNode, weights: dict[int, int]) -> None:
 
 
 def _is_named_so(node: LexborNode) -> bool:
+    if node.tag not in _SURROUNDINGS:
+        return False
     named = f"{node.attributes.get('id') or ''} {node.attributes.get('class') or ''}"
-    return node.tag in _SURROUNDINGS and bool(_NAMES.search(named))
+    return bool(_NAMES.search(named)) and node.css_first("h1, pre") is None

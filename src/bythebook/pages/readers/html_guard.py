@@ -15,7 +15,7 @@ from bythebook.pages import Unreadable
 
 MOST_OPEN = 1_000
 """Elements open at once beyond which a page was made to be slow."""
-MOST_TAGS = 600_000
+MOST_TAGS = 400_000
 MOST_ATTRIBUTES = 500
 """Attributes of one element."""
 MOST_ROOTS = 20

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bythebook.pages.site.client import Client
     from bythebook.pages.site.robots import Rules
 
-LARGEST = 20_000_000
+LARGEST = 10_000_000
 """Bytes beyond which something is not a page."""
 PATIENCE = 120.0
 """Seconds a visit waits in all for a site that asks for a pause or does not answer."""
