@@ -261,12 +261,12 @@ def edited(work: Path, *, dated: bool) -> Iterator[Figure]:
 
 def _write_site(root: Path, *, dated: bool) -> None:
     root.mkdir()
-    menu = "".join(f"<li><a href=/p{number}>Lantern {number}</a>" for number in range(PAGES))
+    menu = "".join(f"<li><a href=/p{number}>Lantern {1000 + number}</a>" for number in range(PAGES))
     for number in range(PAGES):
-        text = f"Lantern {number} burns for {number * 7 % 97} nights and is kept in room {number % 31}."
+        text = f"Lantern {1000 + number} burns for {number * 7 % 97} nights and is kept in room {number % 31}."
         (root / f"p{number}.html").write_text(
-            f"<!doctype html><title>Lantern {number}</title><nav><ul>{menu}</ul></nav><main><h1 id=lantern>Lantern "
-            f"{number}</h1><p>{text}</p></main><footer>{'dated' if dated else ''}</footer>",
+            f"<!doctype html><title>Lantern {1000 + number}</title><nav><ul>{menu}</ul></nav><main>"
+            f"<h1 id=lantern>Lantern {1000 + number}</h1><p>{text}</p></main><footer>{'dated' if dated else ''}</footer>",
             encoding="utf-8",
         )
     (root / "index.html").write_text("<main><h1>Lanterns</h1><p>All of them.</p></main>", encoding="utf-8")

@@ -344,7 +344,7 @@ class Book:
 
         sources: list[PageSource] = []
         for source in given:
-            if isinstance(source, str) and source.lower().startswith(("http://", "https://")):
+            if isinstance(source, str) and "://" in source:
                 site = self._site(source, progress=progress, keep=keep)
                 stack.callback(site.close)
                 sources.append(site)

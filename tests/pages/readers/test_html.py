@@ -158,7 +158,8 @@ FURNITURE = {
         "<nav class=navbar>N</nav><main><div class=theme-doc-version-banner>N</div><article>"
         "<nav class=theme-doc-breadcrumbs><ul><li>N</ul></nav><span class=theme-doc-version-badge>N</span>"
         "<div class=theme-doc-toc-mobile><button>N</button></div><div class=theme-doc-markdown>"
-        "<header><h1>T</h1></header><p>a<a href=#a class=hash-link>#</a></div><footer class=theme-doc-footer><a>N</a></footer></article>"
+        "<header><h1>T</h1></header><p>a<a href=#a class=hash-link>#</a></div>"
+        "<footer class=theme-doc-footer><a>N</a></footer></article>"
         "<nav class=pagination-nav>N</nav><div class=theme-doc-toc-desktop>N</div></main><footer>N</footer>"
     ),
     "material": (
@@ -171,7 +172,8 @@ FURNITURE = {
     "read the docs": (
         "<nav class=wy-nav-side>N</nav><section><div role=navigation><ul class=wy-breadcrumbs><li>N</ul></div>"
         "<div role=main class=document><div itemprop=articleBody><section id=t>"
-        "<h1>T<a class=headerlink href=#t>¶</a></h1><p>a<div class=toctree-wrapper><ul><li>N</ul></div></section></div></div><footer>"
+        "<h1>T<a class=headerlink href=#t>¶</a></h1><p>a<div class=toctree-wrapper><ul><li>N</ul></div>"
+        "</section></div></div><footer>"
         "<div class=rst-footer-buttons role=navigation>N</div></footer></section><div class=rst-versions>N</div>"
     ),
     "furo": (

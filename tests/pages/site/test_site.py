@@ -100,6 +100,12 @@ async def test_a_sitemap_of_nothing_but_the_start_is_no_list_of_pages() -> None:
         assert paths(await visited(site_of(server)), server) == ["/", "/a"]
 
 
+async def test_a_folder_without_a_page_of_its_own_has_the_pages_below_it() -> None:
+    async with serving(SiteServer({"/docs/a": page("A"), "/docs/b": page("B"), "/c": page("C")})) as server:
+        server.sitemap("/c", "/docs/a", "/docs/b")
+        assert paths(await visited(site_of(server, path="/docs/")), server) == ["/docs/a", "/docs/b"]
+
+
 async def test_robots_txt_is_obeyed() -> None:
     async with serving(SiteServer({"/": page("Home", links=("/secret/a", "/b")), "/b": page("B")})) as server:
         server.shown["/secret/a"] = page("Secret")

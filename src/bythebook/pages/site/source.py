@@ -169,6 +169,8 @@ class _Tour:
         listing = await self._sitemaps(rules, visit.scope)
         stops, elsewhere = self._stops(listing, visit)
         is_complete = len(stops) > 1 and not listing.broken
+        if answer.is_gone and not is_complete:
+            raise _not_there(start, answer)
         if not is_complete or any(stop.location == start for stop in stops):
             first = next((stop for stop in stops if stop.location == start), Stop(start, listed=True))
             await visit.take(first, answer, following=not is_complete)
@@ -204,8 +206,8 @@ class _Tour:
                 f"{named} has moved to {start}. Nothing was changed. If that is the site you mean, name it: "
                 f"bythebook ingest {start}"
             )
-        if answer.status not in (200, 304):
-            raise InputError(f"there is no page at {start} (HTTP {answer.status}). Nothing was changed.")
+        if answer.status not in (200, 304, 404):
+            raise _not_there(start, answer)
         return start, answer
 
     async def _sitemaps(self, rules: robots.Rules, scope: Scope) -> sitemap.Listing:
@@ -295,6 +297,10 @@ class _Tour:
     def _parts(self, stop: Stop) -> Iterable[Part]:
         kept = self._archive.kept(stop.url)
         return _look(kept).draft.parts if kept else ()
+
+
+def _not_there(start: Location, answer: Answer) -> InputError:
+    return InputError(f"there is no page at {start} (HTTP {answer.status}). Nothing was changed.")
 
 
 def _scope(named: Location, start: Location) -> Scope:
