@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import re
 import subprocess
 import sys
@@ -92,8 +93,6 @@ def ingest(url: str, index: Path, *more: str, delay: float = 0.0) -> dict[str, A
 
 
 def _with(more: dict[str, str]) -> dict[str, str]:
-    import os
-
     return {**os.environ, **more}
 
 
@@ -236,7 +235,7 @@ async def _listed(site: Site) -> list[Listed]:
 def edited(work: Path, *, dated: bool) -> Iterator[Figure]:
     """One page of many is changed. With `dated` the sitemap says when each page was."""
     root, index, log = work / f"many-{dated}", work / f"many-{dated}-index", work / f"many-{dated}.log"
-    _write_site(root, dated=dated)
+    _write_site(root)
     with shown(root, log) as url:
         _write_sitemap(root, url, dated=dated, changed=-1)
         first = ingest(url, index)
@@ -259,14 +258,14 @@ def edited(work: Path, *, dated: bool) -> Iterator[Figure]:
     yield Figure(f"requests for one edited page of {PAGES}, {how}", requests, unit="", raw=raw)
 
 
-def _write_site(root: Path, *, dated: bool) -> None:
+def _write_site(root: Path) -> None:
     root.mkdir()
     menu = "".join(f"<li><a href=/p{number}>Lantern {1000 + number}</a>" for number in range(PAGES))
     for number in range(PAGES):
         text = f"Lantern {1000 + number} burns for {number * 7 % 97} nights and is kept in room {number % 31}."
         (root / f"p{number}.html").write_text(
             f"<!doctype html><title>Lantern {1000 + number}</title><nav><ul>{menu}</ul></nav><main>"
-            f"<h1 id=lantern>Lantern {1000 + number}</h1><p>{text}</p></main><footer>{'dated' if dated else ''}</footer>",
+            f"<h1 id=lantern>Lantern {1000 + number}</h1><p>{text}</p></main><footer>All lanterns</footer>",
             encoding="utf-8",
         )
     (root / "index.html").write_text("<main><h1>Lanterns</h1><p>All of them.</p></main>", encoding="utf-8")

@@ -98,7 +98,10 @@ class Archive:
         try:
             return self._database.execute(statement, values)
         except sqlite3.Error as exc:
-            raise ConfigurationError(f"what the site sent cannot be kept: {exc}. Is the disk full?") from exc
+            raise ConfigurationError(
+                f"what the site sent cannot be kept: {exc}. Is the disk full? If not, delete the folder 'sites' in the "
+                "data folder: it only spares transfers."
+            ) from exc
 
     def kept(self, url: str) -> Kept | None:
         row = self._run(
