@@ -13,7 +13,8 @@ from bythebook.errors import BookError, InputError, Unavailable
 from bythebook.pages import Kind, Listed, Unreadable
 from bythebook.pages.site import Limits, trust
 from bythebook.pages.site.archive import Archive, Asked
-from bythebook.pages.site.source import NOWHERE, Site
+from bythebook.pages.site.source import Site
+from bythebook.pages.site.tour import NOWHERE
 from site_server import (
     QUICK,
     Reply,
@@ -379,7 +380,7 @@ async def test_a_site_on_which_everything_fails_is_an_error(archive: Path) -> No
         server.shown["/a"] = server.shown["/b"] = Reply(status=500)
         with pytest.raises(Unavailable, match=r"no page of .* could be read. Nothing was changed"):
             await visited(site_of(server))
-        server.shown["/"] = Reply(status=404)
+        server.shown |= {"/": Reply(status=404), "/sitemap.xml": Reply(status=404)}
         with pytest.raises(InputError, match="there is no page at"):
             await visited(site_of(server))
 

@@ -1,9 +1,9 @@
 """A site: pages read over HTTP from where they are published.
 
 `locations` says what an address is and which of them belong to the site; `reach` which machines may be connected to;
-`client` fetches one address, safely; `robots` and `sitemap` say what the site's owner wants read; `visit` goes through
-the site; `archive` remembers what came, so that only what changed is transferred; `source` is all of it as a source of
-pages.
+`client` fetches one address, safely; `robots` and `sitemap` say what the site's owner wants read; a `visit` goes from
+page to page, and a `look` says what is on each; `archive` remembers what came, and `trust` what need not be asked for
+again; `sorting` gives every page one address; a `tour` does all of it once, and `source` is that as a source of pages.
 """
 
 from __future__ import annotations
