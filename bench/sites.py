@@ -89,7 +89,8 @@ def ingest(url: str, index: Path, *more: str, delay: float = 0.0) -> dict[str, A
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=_with(environment))
     if done.returncode not in (0, 3):
         raise SystemExit(done.stderr)
-    return json.loads(done.stdout) | {"wall": time.perf_counter() - started}
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report | {"wall": time.perf_counter() - started}
 
 
 def _with(more: dict[str, str]) -> dict[str, str]:
@@ -146,7 +147,8 @@ def _shape(listing: str) -> str:
 
 def unsurrounded(name: str, root: Path, work: Path) -> Iterator[Figure]:
     """Every text of every page is marked as navigation or content, and the marks are looked for in the chunks."""
-    marked, marks = work / f"marked-{name}", []
+    marked = work / f"marked-{name}"
+    marks: list[tuple[Path, list[str]]] = []
     for file in sorted(root.rglob("*")):
         copy = marked / file.relative_to(root)
         if file.is_dir():

@@ -38,11 +38,14 @@ async def folder(place: Path) -> AsyncIterator[Shown]:
     def write(name: str, title: str, text: str) -> None:
         (root / f"{name}.md").write_text(f"# {title}\n\n{text}\n", encoding="utf-8")
 
+    def spoil(name: str) -> None:
+        (root / f"{name}.md").write_bytes(b"\xff\x00")
+
     yield Shown(
         lambda: Folder(root, site_url="https://book.example"),
         write,
         lambda name: (root / f"{name}.md").unlink(),
-        lambda name: (root / f"{name}.md").write_bytes(b"\xff\x00"),
+        spoil,
     )
     shutil.rmtree(root)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bythebook.pages import Unreadable
 from bythebook.pages.compose import piped
 from bythebook.pages.readers.html import parse, read
-from bythebook.pages.readers.html_guard import MOST_OPEN, check
+from bythebook.pages.readers.html_guard import FEW_TAGS, MOST_OPEN, check, examine
 
 MANY = 60_000
 
@@ -59,6 +59,20 @@ def test_what_is_only_odd_is_read(odd: str) -> None:
     read(odd)
 
 
+@pytest.mark.parametrize(
+    "tags",
+    [
+        pytest.param("<div>" * FEW_TAGS, id="nested"),
+        pytest.param(
+            "".join(f"<b id={n}>" for n in range(FEW_TAGS // 3)) + "<p></p>" * (FEW_TAGS // 3), id="bold for ever"
+        ),
+        pytest.param("<table>" * FEW_TAGS, id="tables"),
+    ],
+)
+def test_few_tags_are_read_whatever_they_are(tags: str) -> None:
+    assert [part.text for part in read(tags + "text").parts][-1:] == ["text"]
+
+
 def test_one_endless_row_does_not_make_all_rows_endless() -> None:
     assert len(piped([["x"] * 20_000, *([["y"]] * 20_000)])) < 1_000_000
 
@@ -87,7 +101,7 @@ def test_the_guard_never_counts_less_than_the_parser_opens(tags: list[str]) -> N
     text = "".join(f"<{tag}>" for tag in tags)
     again = text * (8_000 // max(len(text), 1))
     try:
-        check(again)
+        examine(again)
     except Unreadable:
         return
     # A list, a table and a cell each open elements that nobody wrote.

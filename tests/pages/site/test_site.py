@@ -268,11 +268,11 @@ async def test_next_time_only_what_changed_is_transferred(archive: Path) -> None
 
 async def test_a_nonce_in_the_page_is_no_change(archive: Path) -> None:
     count = iter(range(100))
-    shown = {
-        "/": page("Home"),
-        "/a": lambda _: Reply(page("A", head=f"<script nonce={next(count)}></script>").encode()),
-    }
-    async with serving(SiteServer(dict(shown))) as server:
+
+    def always_another(_: Request) -> Reply:
+        return Reply(page("A", head=f"<script nonce={next(count)}></script>").encode())
+
+    async with serving(SiteServer({"/": page("Home"), "/a": always_another})) as server:
         server.sitemap("/", "/a")
         assert await visited(site_of(server, archive)) == await visited(site_of(server, archive))
 
@@ -398,7 +398,7 @@ async def test_a_visit_that_was_broken_off_is_taken_up(archive: Path) -> None:
                 raise KeyError("killed")
 
         site._progress = progress
-        with pytest.raises(ExceptionGroup):
+        with pytest.raises(KeyError):
             await anext(listing)
         site.close()
         server.forget()

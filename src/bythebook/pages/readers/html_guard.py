@@ -16,6 +16,8 @@ from bythebook.pages import Unreadable
 MOST_OPEN = 1_000
 """Elements open at once beyond which a page was made to be slow."""
 MOST_TAGS = 400_000
+FEW_TAGS = 3_000
+"""Start and end tags up to which a page is parsed in no time even if it was made to be slow."""
 MOST_ATTRIBUTES = 500
 """Attributes of one element."""
 MOST_ROOTS = 20
@@ -26,6 +28,7 @@ MOST_CARRIED = 3_000_000
 _NAME = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
 _REST = re.compile(r"((?:=\s*\"[^\"]*\"|=\s*'[^']*'|[^>])*+)>")
 _ATTRIBUTE = re.compile(r"[^\s/=>\"']+(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s>]+))?")
+_LONG_TAG = re.compile(r"<[^<>]{5000}")
 _RAW = frozenset(["script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes"])
 _VOID = frozenset(
     [
@@ -55,7 +58,16 @@ _END_A_DRAWING = _SPECIAL | _FORMATTING | _CLOSED_BY_THE_NEXT | _VOID | frozense
 
 
 def check(text: str) -> None:
-    """Raises Unreadable for a page that would take the parser, or us, out of proportion."""
+    """Raises Unreadable for a page that would take the parser, or us, out of proportion.
+
+    A page with few tags cannot, whatever they are.
+    """
+    if text.count("<") > FEW_TAGS or _LONG_TAG.search(text):
+        examine(text)
+
+
+def examine(text: str) -> None:
+    """Go through the tags of a page. Raises Unreadable."""
     tags = _Tags()
     place = 0
     for _ in range(MOST_TAGS):

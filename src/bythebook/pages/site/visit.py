@@ -15,6 +15,7 @@ from bythebook.pages.site import trust
 from bythebook.pages.site.archive import Asked, Kept
 from bythebook.pages.site.locations import Location, Scope, is_same_site, leads_in_circles, locate
 from bythebook.pages.site.look import look_at
+from bythebook.together import together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -84,6 +85,7 @@ class Visit:
     published: str = ""
     """The origin the site names its pages under, where that is not the one it is read from."""
     _links: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _following: bool = False
     _begun: int = 0
     _done: int = 0
     _bytes: int = 0
@@ -124,10 +126,10 @@ class Visit:
 
     async def take(self, stop: Stop, answer: Answer, *, following: bool) -> None:
         """Write down a page that has come already, and go on from it."""
+        self._following = following
         if self._admitted([stop]):
             self._write(await self._judged(stop, answer))
-            onward = self._onward(self.stops[str(stop.location)], following=following)
-            await self._through(onward, following=following)
+            await self._through(self._onward(self.stops[str(stop.location)]), following=following)
 
     async def listed(self, stops: Sequence[Stop]) -> None:
         """Visit what the site lists, and where those pages say they have gone to."""
@@ -155,19 +157,21 @@ class Visit:
             asked = self.archive.asked(str(stop.location))
             if asked and trust.says_unchanged(asked, stop.lastmod) and trust.is_recent(asked, self.now()):
                 said = self.archive.said(asked.led_to)
-                if said and not said.unlisted and str(stop.location) not in self.stops:
+                here = str(stop.location) not in self.stops and self.rules.allow(stop.location)
+                if said and not said.unlisted and here:
                     unchanged.append((asked.at, self._read(stop, asked.led_to, said)))
         oldest_first = sorted(unchanged, key=lambda pair: pair[0])
         return [stop for _, stop in oldest_first[trust.TRIED :]]
 
     async def _through(self, stops: Sequence[Stop], *, following: bool) -> None:
         """Visit level by level, so that the order of pages does not depend on which of them comes first."""
+        self._following = following
         level = self._admitted(stops)
         for _depth in range(self.limits.depth + 1):
             if not level:
                 return
             await self._all(level)
-            onward = [self._onward(self.stops[str(stop.location)], following=following) for stop in level]
+            onward = [self._onward(self.stops[str(stop.location)]) for stop in level]
             level = self._admitted([stop for leading in onward for stop in leading])
         for stop in level:
             self._write(replace(stop, reason=f"it is more than {self.limits.depth} links away (site_depth)"))
@@ -197,9 +201,12 @@ class Visit:
                 self._done += 1
                 self.progress("fetching", self._done, len(self.stops))
 
-        async with asyncio.TaskGroup() as group:
-            for stop in level:
-                group.create_task(one(stop))
+        # What was not asked for the longest comes first: should the time run out, the next visit goes on from there.
+        await together(*(one(stop) for stop in sorted(level, key=self._last_asked)))
+
+    def _last_asked(self, stop: Stop) -> float:
+        asked = self.archive.asked(str(stop.location))
+        return asked.at if asked else 0.0
 
     async def _one(self, stop: Stop) -> Stop:
         if reason := self._why_not():
@@ -292,19 +299,19 @@ class Visit:
         return self._read(stop, page.url, look.said)
 
     def _read(self, stop: Stop, url: str, said: Said) -> Stop:
-        self._links[str(stop.location)] = said.links
+        self._links[str(stop.location)] = said.links if self._following else ()
         kept = replace(said, links=(), canonical=self._as_ours(said.canonical), refresh=self._as_ours(said.refresh))
         if said.unlisted:
             return replace(stop, fate=Fate.NOT_A_PAGE, reason="it asks not to be indexed (noindex)", url=url, said=kept)
         return replace(stop, fate=Fate.READ, url=url, said=kept)
 
-    def _onward(self, stop: Stop, *, following: bool) -> list[Stop]:
+    def _onward(self, stop: Stop) -> list[Stop]:
         """Where to go from a page: to what it says it is a copy of, and by its links where those are followed."""
         links = self._links.pop(str(stop.location), ())
         if stop.said is None:
             return []
         named = [url for url in (stop.said.refresh, stop.said.canonical) if url]
-        found = dict.fromkeys(self.own(locate(url)) for url in [*named, *(links if following else ())])
+        found = dict.fromkeys(self.own(locate(url)) for url in [*named, *links])
         return [Stop(location) for location in found if self._belongs(location)]
 
     def _belongs(self, location: Location) -> bool:
