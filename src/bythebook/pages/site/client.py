@@ -50,6 +50,11 @@ def nothing_known(_location: Location) -> Validators:
     return Validators()
 
 
+def anywhere(_here: Location, _there: Location) -> bool:
+    """For what may be on another host, as a sitemap may."""
+    return True
+
+
 class Client:
     """One client for everything that is fetched of a site, used as `async with`.
 
@@ -91,11 +96,18 @@ class Client:
         await self._pool.__aexit__(kind, error, trace)
 
     async def get(
-        self, location: Location, *, most: int, known: Known = nothing_known, seconds: float = SECONDS
+        self,
+        location: Location,
+        *,
+        most: int,
+        known: Known = nothing_known,
+        may_follow: Callable[[Location, Location], bool] = anywhere,
+        seconds: float = SECONDS,
     ) -> Answer:
         """What is at the address, after at most five redirects and `most` bytes, unpacked.
 
-        Any status below 500 but "later" is an answer. Raises Refused for where it must not go, Unreadable for what is
+        Any status below 500 but "later" is an answer, and so is a redirect that `may_follow` does not allow: it says
+        where it leads, and nobody was asked there. Raises Refused for where it must not go, Unreadable for what is
         too large or cannot be unpacked, and Unavailable, RateLimited or DeadlineExceeded where the site fails.
         """
         deadline: Deadline | None = None
@@ -108,7 +120,9 @@ class Client:
             if not target:
                 return replace(answer, permanent=permanent)
             permanent = permanent and answer.status in _FOR_GOOD
-            location = _followed(location, target)
+            here, location = location, _followed(location, target)
+            if not may_follow(here, location):
+                return Answer(str(location), answer.status, permanent=permanent)
         raise Refused(f"it leads on more than {MOST_REDIRECTS} times; the last time to {location}")
 
     def _check(self, location: Location) -> None:

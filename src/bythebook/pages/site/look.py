@@ -6,7 +6,8 @@ import codecs
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from bythebook.pages import Unreadable
@@ -149,6 +150,7 @@ def _located(target: str, base: Location) -> Location | None:
 def _links(tree: LexborHTMLParser, base: Location) -> Iterator[Location]:
     """Where the page leads, in its own order, each address once."""
     seen: set[str] = set()
+    folder = replace(base, path=base.path.rpartition("/")[0] + "/", query="")
     for node in tree.css("a[href], area[href], link[rel~=next][href]"):
         target = (node.attributes.get("href") or "").strip()
         rel = (node.attributes.get("rel") or "").lower().split()
@@ -157,5 +159,12 @@ def _links(tree: LexborHTMLParser, base: Location) -> Iterator[Location]:
         seen.add(target)
         if len(seen) > MOST_LINKS:
             return
-        if location := _located(target, base):
+        location = _located(target, base) if target.startswith("?") else _located_from(target, folder)
+        if location:
             yield location
+
+
+@lru_cache(maxsize=20_000)
+def _located_from(target: str, folder: Location) -> Location | None:
+    """The same menu is on every page of a folder, and its links lead to the same places."""
+    return _located(target, folder)

@@ -86,7 +86,9 @@ class Tour:
     async def _arrive(self) -> tuple[Location, Answer]:
         """Where the site is, and what is there. Raises InputError where it has moved away or is not there."""
         named = self._named
-        answer = await self._client.get(named, most=LARGEST, known=lambda at: self._archive.validators(str(at)))
+        answer = await self._client.get(
+            named, most=LARGEST, known=lambda at: self._archive.validators(str(at)), may_follow=is_same_site
+        )
         start = locate(answer.url)
         if start.origin != named.origin and not is_same_site(named, start):
             raise InputError(

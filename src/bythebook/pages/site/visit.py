@@ -236,7 +236,10 @@ class Visit:
         while True:
             try:
                 answer = await self.client.get(
-                    location, most=LARGEST, known=lambda at: self.archive.validators(str(at))
+                    location,
+                    most=LARGEST,
+                    known=lambda at: self.archive.validators(str(at)),
+                    may_follow=is_same_site,
                 )
             except (RateLimited, Unavailable, DeadlineExceeded) as exc:
                 pause = exc.retry_after
