@@ -52,7 +52,6 @@ class Tour:
         if start.origin != self._named.origin:
             rules = await self._rules(start)
         visit = Visit(self._client, self._archive, rules, _scope(self._named, start), self._limits, self._progress)
-        visit.begin()
         listing = await self._sitemaps(rules, visit.scope)
         stops, elsewhere = self._stops(listing, visit)
         is_complete = len(stops) > 1 and not listing.broken

@@ -31,15 +31,12 @@ PATIENCE = 120.0
 """Seconds a visit waits in all for a site that asks for a pause or does not answer."""
 MOST_QUERIES = 20
 """Addresses of one path that differ in their query only."""
-RESUMED_FOR = 3_600.0
-"""Seconds after which a visit that was broken off is begun anew."""
 
 _NO_PAGE = re.compile(
     r"\.(?:png|jpe?g|gif|svg|webp|ico|bmp|css|m?js|json|xml|rss|atom|pdf|epub|zip|gz|tgz|bz2|xz|7z|rar|tar|exe|dmg"
     r"|mp[34]|webm|ogg|wav|avi|mov|woff2?|ttf|eot|docx?|xlsx?|pptx?|csv|wasm|whl|map|iso|deb|rpm|jar|ics)$",
     re.I,
 )
-_BEGUN = "a visit began"
 
 
 class Fate(StrEnum):
@@ -93,16 +90,10 @@ class Visit:
     _queries: dict[str, int] = field(default_factory=dict)
     _spent: str = ""
     """Why nothing more is asked for."""
-    _resumed: float = 0.0
     _until: float = 0.0
 
-    def begin(self) -> None:
-        """Take up a visit that was broken off a short while ago, or begin one."""
-        began = float(self.archive.fact(_BEGUN) or 0.0)
-        self._resumed = began if began and self.now() - began < RESUMED_FOR else 0.0
+    def __post_init__(self) -> None:
         self._until = time.monotonic() + self.limits.minutes * 60
-        if not self._resumed:
-            self.archive.state(_BEGUN, str(self.now()))
 
     def end(self) -> None:
         """Forget what the site no longer has. What could not be asked for is kept."""
@@ -112,7 +103,6 @@ class Visit:
                 before = self.archive.asked(asked_for)
                 staying |= {asked_for, before.led_to if before else asked_for}
         self.archive.forget_all_but(staying)
-        self.archive.state(_BEGUN, "")
 
     def own(self, location: Location) -> Location:
         """Where a page that the site names is read from."""
@@ -211,9 +201,6 @@ class Visit:
     async def _one(self, stop: Stop) -> Stop:
         if reason := self._why_not():
             return replace(stop, reason=reason)
-        asked = self.archive.asked(str(stop.location))
-        if asked and self._resumed and asked.at >= self._resumed and (said := self.archive.said(asked.led_to)):
-            return self._read(stop, asked.led_to, said)
         self._begun += 1
         try:
             answer = await self._fetched(stop.location)
