@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,7 +17,7 @@ _MOST_SHOWN = 20
 
 
 def ingest(
-    sources: Annotated[list[Path], typer.Argument(help="Folders and files to read.", show_default=False)],
+    sources: Annotated[list[str], typer.Argument(help="Folders, files and sites to read.", show_default=False)],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
     site_url: Annotated[
         str | None, typer.Option(help="Where the pages are published, for links.", show_default=False)
@@ -26,13 +25,17 @@ def ingest(
     site_style: Annotated[
         str | None, typer.Option(help="docusaurus, mkdocs, sphinx, mdbook or plain.", show_default=False)
     ] = None,
+    allow_private: Annotated[
+        bool, typer.Option("--allow-private", help="Let the named site be on a private network.")
+    ] = False,
     alone: Annotated[bool, typer.Option("--alone", help="Remove the pages of all other sources.")] = False,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Make the index from nothing.")] = False,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
     """Read pages into the book: only what is new or has changed."""
-    chosen = settings(data_dir=data_dir, site_url=site_url, site_style=site_style)
+    private = "on" if allow_private else None
+    chosen = settings(data_dir=data_dir, site_url=site_url, site_style=site_style, allow_private=private)
     report = run(_ingest(chosen, sources, dry_run=dry_run, alone=alone, rebuild=rebuild))
     if json:
         print_json(report)
@@ -43,7 +46,7 @@ def ingest(
         raise typer.Exit(SOME_SKIPPED)
 
 
-async def _ingest(chosen: Settings, sources: list[Path], *, dry_run: bool, alone: bool, rebuild: bool) -> Report:
+async def _ingest(chosen: Settings, sources: list[str], *, dry_run: bool, alone: bool, rebuild: bool) -> Report:
     from bythebook.assemble import Book
 
     async with Book.open(chosen, say=say) as book:

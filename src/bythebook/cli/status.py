@@ -10,6 +10,8 @@ from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads the
 if TYPE_CHECKING:
     from bythebook.status import Status
 
+_MOST_SHOWN = 20
+
 
 def status(data_dir: DataDir = None, json: Json = False) -> None:
     """Show what the book is made of, and how well it tells what it covers."""
@@ -28,9 +30,14 @@ def _show(shown: Status) -> None:
     _line("Embedder", f"{shown.model} ({shown.dimension} dimensions)")
     _line("On disk", f"{shown.size_bytes / 1e6:.1f} MB")
     for source in shown.sources:
-        _line("Source", f"{source.name}: {source.pages} pages, coverage {source.coverage:.0%}")
-        for skipped in source.skipped:
+        _line(
+            "Source",
+            f"{source.name}: {source.pages} pages, coverage {source.coverage:.0%} of the {source.listed} listed",
+        )
+        for skipped in source.skipped[:_MOST_SHOWN]:
             _line("", f"skipped {skipped.path}: {skipped.reason}")
+        if len(source.skipped) > _MOST_SHOWN:
+            _line("", f"... and {len(source.skipped) - _MOST_SHOWN} more; --json lists them all")
     tried = shown.calibration
     _line(
         "Refusal",

@@ -144,7 +144,7 @@ async def _listed(source: PageSource, coverage: Coverage, seen: dict[str, str]) 
 
 def _nothing_found(source: PageSource, coverage: Coverage) -> str:
     why = _reasons(coverage.skipped)
-    return f"there are no pages in {source.name!r}. Is it the right folder? Nothing was changed.{why}"
+    return f"there are no pages in {source.name!r}. Is it the right place? Nothing was changed.{why}"
 
 
 def _reasons(skipped: Sequence[Skipped]) -> str:

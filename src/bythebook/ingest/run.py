@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-READERS = 1
+READERS = 2
 """Raised when the same file gives other pages than before, so that unchanged files are read again."""
 
 

@@ -78,7 +78,8 @@ class Unreadable(BookError):
 
 
 class PageSource(Protocol):
-    """Somewhere pages come from. Listing is cheap; reading is asked for only when something may have changed."""
+    """Somewhere pages come from. Reading is asked for only when something may have changed; listing finds that out
+    as cheaply as the source allows."""
 
     @property
     def name(self) -> str:

@@ -6,12 +6,15 @@ are read by `documents`, in a process of their own.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from bythebook.pages import Unreadable
 from bythebook.pages.generators import Style
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from bythebook.pages.compose import Draft
 
 MARKDOWN = frozenset([".md", ".markdown", ".mdown", ".mkd"])
@@ -27,8 +30,15 @@ SUPPORTED = MARKDOWN | MDX | HTML | RESTRUCTURED | PLAIN | ASCIIDOC | NOTEBOOK
 
 def read(text: str, *, suffix: str, style: Style) -> Draft:
     """Read a document by the ending of its file name. Raises Unreadable, and nothing else, whatever the text."""
-    try:
+    with understanding():
         return _read(text, suffix.lower(), style)
+
+
+@contextmanager
+def understanding() -> Iterator[None]:
+    """Whatever a parser trips over is the document's fault, and the author's to mend: it becomes Unreadable."""
+    try:
+        yield
     except Unreadable:
         raise
     except RecursionError as exc:
