@@ -214,7 +214,7 @@ class Asker:
 
         before = time.perf_counter()
         spoken = Spoken()
-        preview = Preview(course.found)
+        preview = Preview(course.found, instructions=speaker.instructions)
         words = speaker.speak(
             course.query_for_model(),
             course.found,
@@ -228,7 +228,7 @@ class Asker:
             async with aclosing(words) as heard:
                 async for word in heard:
                     if isinstance(word, Began):
-                        preview = Preview(course.found)
+                        preview = Preview(course.found, instructions=speaker.instructions)
                         yield Entered(State.GENERATING)
                     elif isinstance(word, Spoken):
                         spoken = word

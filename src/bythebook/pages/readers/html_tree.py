@@ -71,6 +71,7 @@ _FURNITURE_CLASSES = frozenset(
     ]
 )
 _ASIDE_OF_THE_TEXT = re.compile(r"admonition|callout|alert|note|tip|warning|caution|danger|topic|aside")
+_INVISIBLE = re.compile(r"display:none|visibility:hidden|font-size:0(?:[a-z%]*)(?=;|!|$)")
 _SHOWN_HIDDEN_ROLES = frozenset(["tabpanel"])
 _CONTENT = ("article", "main", "[role=main]", ".theme-doc-markdown", ".md-content", "div.body", "div.document")
 _LANGUAGE = re.compile(r"(?:^|\s)(?:(?:language|lang|highlight)-(?:source-)?|brush:\s*)([\w+#.-]+)")
@@ -107,7 +108,7 @@ def _is_hidden(attributes: dict[str, str | None]) -> bool:
         # The tabs behind the open one are hidden until their label is clicked; they are still text of the page.
         return attributes.get("role") not in _SHOWN_HIDDEN_ROLES
     style = (attributes.get("style") or "").replace(" ", "").lower()
-    return "display:none" in style or "visibility:hidden" in style
+    return _INVISIBLE.search(style) is not None
 
 
 def _is_mark(node: LexborNode, attributes: dict[str, str | None]) -> bool:
