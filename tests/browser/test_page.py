@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import expect
 
-from browser.conftest import HORN, Opening, Part, violations
+from browser.conftest import HORN, Opening, Part
 from bythebook.testing import Reply
 from served import Served
 
@@ -88,19 +88,6 @@ async def test_only_a_section_of_the_book_is_looked_in_when_one_is_chosen(book: 
         assert ((await asked.value).post_data_json or {})["filters"] == {"module": "Keeping"}
         await expect(page.locator(".status")).to_have_text("")
         await expect(page.locator(".sources li").filter(has_text="Fog signals")).to_have_count(0)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_axe_finds_nothing(book: Served, window: Opening, scheme: str) -> None:
-    async with window(color_scheme=scheme) as one:
-        page = one.page
-        await page.goto(book.url)
-        await expect(page.locator(".offer").first).to_be_visible()
-        assert await violations(page) == []
-        await page.get_by_role("textbox").fill("How often does the horn sound?")
-        await page.get_by_role("textbox").press("Enter")
-        await expect(page.locator(".actions")).to_be_visible()
-        assert await violations(page) == []
 
 
 @pytest.mark.parametrize("width", [320, 3840])

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from contextlib import asynccontextmanager
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest

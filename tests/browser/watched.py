@@ -15,16 +15,16 @@ CANARY = "http://canary.invalid"
 """Where everything that gets out would go."""
 
 _WATCH = """({ books, secrets }) => {
-  const own = new Set(('a article blockquote br button code details div em footer form h1 h2 h3 h4 h5 h6 header hr input'
-    + ' label li ol option p path pre q s section select span strong summary svg table tbody td textarea th thead time tr'
-    + ' ul').split(' '));
+  const own = new Set(('a article blockquote br button code details div em form h1 h2 h3 h4 h5 h6 header hr input li ol'
+    + ' option p path pre q s section select span strong summary svg table tbody td textarea th thead tr ul').split(' ')
+  );
+  const active = ['src', 'srcset', 'style', 'action', 'ping'];
   window.incidents = [];
   const look = (root) => {
     for (const node of root.querySelectorAll('*')) {
       const attributes = [...node.attributes].map(({ name }) => name);
       const wrong = !own.has(node.localName)
-        || attributes.some((name) => name.startsWith('on') || ['src', 'srcset', 'style', 'action', 'ping'].includes(name))
-          && !node.matches('.tip, .pick')
+        || (attributes.some((name) => name.startsWith('on') || active.includes(name)) && !node.matches('.tip, .pick'))
         || (node.hasAttribute('href') && !books.some((book) => node.href.startsWith(book)));
       if (wrong) window.incidents.push(node.outerHTML);
     }

@@ -460,6 +460,7 @@
       form.addEventListener("submit", (event) => {
         event.preventDefault();
         form.remove();
+        bar.children[3].focus();
         this.rate("down", reason.value.trim(), bar, said);
       });
       bar.after(form);
@@ -582,7 +583,8 @@
       this.tip = el("div", { className: "tip", role: "tooltip", id: "tip", hidden: true });
       this.live = el("div", { className: "aside", role: "status" });
       this.wrap = el("div", { className: `wrap ${this.isPage ? "page" : "widget"}`, dir: this.dir, lang: this.lang });
-      this.wrap.append(this.panel, this.tip, this.live);
+      this.panel.append(this.tip);
+      this.wrap.append(this.panel, this.live);
       root.append(this.wrap);
       root.addEventListener("keydown", (event) => this.key(event));
       root.addEventListener("mouseout", () => this.unhint());
@@ -898,7 +900,7 @@
     .left .panel { inset-inline: 20px auto; }
     .page { position: fixed; inset: 0; background: var(--paper); font-size: 16px; }
     .page .panel { height: 100%; }
-    .page .panel > * { --side: max(20px, calc(50% - 380px)); padding-inline: var(--side); }
+    .page .panel > :not(.tip) { padding-inline: max(20px, calc(50% - 380px)); }
 
     header { display: flex; align-items: center; gap: 8px; padding-block: 10px; padding-inline: 18px 10px; border-block-end: 1px solid var(--line); min-height: 56px; }
     header > svg { color: light-dark(color-mix(in srgb, var(--accent) 80%, #000), color-mix(in srgb, var(--accent) 55%, #fff)); }
@@ -1002,7 +1004,13 @@
     @media (max-width: 600px) {
       .widget .panel { inset: 0; width: 100%; height: 100dvh; border: 0; border-radius: 0; }
       textarea, .reason input, select { font-size: 16px; }
-      .page .panel > * { padding-inline: 14px; }
+      .page .panel > :not(.tip) { padding-inline: 14px; }
+    }
+    @media (max-height: 400px) {
+      .foot { display: none; }
+      .page header, .widget header { min-height: 0; padding-block: 2px; }
+      .panel > form { padding-block: 4px; }
+      .thread { padding-block: 8px; }
     }
     @media (prefers-reduced-motion: no-preference) {
       .widget .panel { animation: rise 0.2s cubic-bezier(0.2, 0.8, 0.3, 1); }
