@@ -335,32 +335,31 @@
       this.below.replaceChildren();
       this.answer.replaceChildren();
       this.answer.classList.remove("broken");
-      this.say(this.words.looking);
-      const slow = setTimeout(() => this.say(this.words.slow), SLOW);
+      this.wait(this.words.looking);
       this.node.setAttribute("aria-busy", "true");
       try {
-        await this.listen(stop.signal, () => clearTimeout(slow));
+        await this.listen(stop.signal);
       } catch (error) {
         this.fail(error);
       } finally {
-        clearTimeout(slow);
+        clearTimeout(this.slow);
         this.stop = undefined;
         this.node.removeAttribute("aria-busy");
       }
     }
 
     /** Follow the answer. A conversation that is gone on the server is begun anew, once. */
-    async listen(signal, begun, tries = 2) {
+    async listen(signal, tries = 2) {
       const { book } = this.assistant;
       try {
         for await (const event of book.ask(await this.body(), signal)) {
-          if (event.name === "delta") begun();
+          if (event.name === "delta") clearTimeout(this.slow);
           this.hear(event);
         }
       } catch (error) {
         if (error.code !== "not_found" || tries === 1) throw error;
         book.remember("session", null);
-        await this.listen(signal, begun, tries - 1);
+        await this.listen(signal, tries - 1);
       }
     }
 
@@ -383,8 +382,15 @@
 
     /** The answer begins, perhaps anew: a stream that broke is told again from its start. */
     begin() {
-      this.say(this.words.writing);
+      this.wait(this.words.writing);
       this.answer.replaceChildren();
+    }
+
+    /** Say what is being waited for, and that it takes long when it does. */
+    wait(text) {
+      this.say(text);
+      clearTimeout(this.slow);
+      this.slow = setTimeout(() => this.say(this.words.slow), SLOW);
     }
 
     write({ settled, html }) {
