@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import expect
 
-from browser.conftest import HORN, Opening, Part
+from browser.conftest import HORN, Opening, Part, violations
 from bythebook.testing import Reply
 from served import Served
 
@@ -103,3 +103,15 @@ async def test_nothing_sticks_out_at_any_width(book: Served, window: Opening, wi
         )
         assert inner <= width
         assert await page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+async def test_the_reference_is_shown_in_its_own_style_and_asks_nobody_else(book: Served, window: Opening) -> None:
+    async with window() as one:
+        page = one.page
+        await page.goto(f"{book.url}/docs")
+        await expect(page.locator("body")).to_have_css("display", "grid")
+        await page.get_by_role("link", name="POST /v1/ask", exact=True).click()
+        await expect(page.get_by_role("heading", name="POST /v1/ask", exact=True)).to_be_in_viewport()
+        assert await violations(page) == []
+        assert one.troubles == []
+        assert one.asked_of == {book.url}

@@ -28,7 +28,6 @@ async def test_a_slow_start_is_said_to_be_one(book: Served, model: Part, window:
         await page.goto(book.url)
         async with page.expect_response("**/v1/ask"):
             await ask(page)
-        await expect(page.locator(".status")).to_have_text("Writing…")
         await page.clock.run_for(5_000)
         await expect(page.locator(".status")).to_have_text("Still at it. This takes a little longer than usual.")
         await page.get_by_role("button", name="Stop").click()

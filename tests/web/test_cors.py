@@ -83,7 +83,9 @@ def test_the_token_of_a_site_is_good_on_that_site_only(origin: str | None, metho
         pytest.param("GET", [("host", "docs.example"), ("sec-fetch-site", "same-origin")], True, id="our own page"),
         pytest.param("GET", [("host", "docs.example")], True, id="in a browser that says less"),
         pytest.param("GET", [("host", "DOCS.example")], True, id="a name in capitals"),
-        pytest.param("POST", [("host", "docs.example"), ("sec-fetch-site", "same-origin")], False, id="a POST names one"),
+        pytest.param(
+            "POST", [("host", "docs.example"), ("sec-fetch-site", "same-origin")], False, id="a POST names one"
+        ),
         pytest.param("GET", [("host", "docs.example"), ("sec-fetch-site", "same-site")], False, id="a neighbour"),
         pytest.param("GET", [("host", "docs.example"), ("sec-fetch-site", "cross-site")], False, id="a stranger"),
         pytest.param("GET", [("host", "docs.example"), ("sec-fetch-site", "none")], False, id="no page at all"),

@@ -1,6 +1,6 @@
 """Secrecy: what the model was told is the owner's, so a model that recites it is not shown doing so.
 
-Proof removes such sentences from an answer anyway. This is for the time before, while the answer is still being written.
+Proof removes such sentences from an answer anyway. This is for the time before, while the answer is being written.
 """
 
 from __future__ import annotations

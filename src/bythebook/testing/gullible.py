@@ -62,8 +62,6 @@ def _calls(orders: list[str]) -> Iterator[ToolCall]:
 
 def _has_called(request: Request, calls: tuple[ToolCall, ...]) -> bool:
     made = {
-        call.get("function", {}).get("name")
-        for message in request.messages
-        for call in message.get("tool_calls") or ()
+        call.get("function", {}).get("name") for message in request.messages for call in message.get("tool_calls") or ()
     }
     return {call.name for call in calls} <= made

@@ -47,9 +47,9 @@ def _is_from_our_own_page(origins: frozenset[str], headers: Headers) -> bool:
     """Whether a page on this very server sent this, and the token is good for such pages.
 
     A browser names no origin when a page reads from its own server. From any other page it does, because a token in
-    `Authorization` makes it ask before it sends, and `Sec-Fetch-Site`, where it is sent, says the same once more. So the
-    page is ours, and its origin is the host it was reached under, which no page can choose. A program that is no browser
-    may claim this as easily as it may claim any origin.
+    `Authorization` makes it ask before it sends, and `Sec-Fetch-Site`, where it is sent, says the same once more. So
+    the page is ours, and its origin is the host it was reached under, which no page can choose. A program that is no
+    browser may claim this as easily as it may claim any origin.
     """
     fetched, hosts = headers.getlist("sec-fetch-site"), headers.getlist("host")
     ours = {urlsplit(origin).netloc for origin in origins}
