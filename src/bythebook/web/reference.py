@@ -1,4 +1,4 @@
-"""The reference: the API described for people, on one page made of the OpenAPI document. It needs nothing but itself."""
+"""The reference: the API described for people, on one page made of the OpenAPI document that needs nothing else."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def reference(document: Json) -> str:
         (method.upper(), path, call) for path, methods in document["paths"].items() for method, call in methods.items()
     ]
     schemas = document["components"]["schemas"]
-    title = escape(document["info"]["title"])
+    title, summary, version = (escape(document["info"][name]) for name in ("title", "summary", "version"))
     contents = "".join(
         f'<li><a href="#{_id(method, path)}"><b>{method}</b> <code>{escape(path)}</code></a></li>'
         for method, path, _ in calls
     )
     main = "".join(
         [
-            f"<h1>{title}</h1><p>{escape(document['info']['summary'])} Version {escape(document['info']['version'])}.</p>",
+            f"<h1>{title}</h1><p>{summary} Version {version}.</p>",
             '<p>Programs read the same as <a href="openapi.json">openapi.json</a>.</p>',
             *(_call(method, path, call) for method, path, call in calls),
             "<h2>What is sent and received</h2>",
