@@ -1,4 +1,4 @@
-"""A reader's browser, this manual on a server, a model that says what it is told, and a site that carries the widget."""
+"""A reader's browser, this manual on a server, a model that says what it is told, and a site with the widget."""
 
 from __future__ import annotations
 
@@ -27,15 +27,17 @@ SITE = "https://book.example/manual"
 """Where the manual is said to be published, so that citations are links."""
 
 _HOST = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Keeping a lighthouse</title>
-<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark"><style>
-body {{ font: 17px/1.65 Georgia, serif; margin: 0; color: light-dark(#222, #ddd); background: light-dark(#fffdf8, #1b1a17); }}
+<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
+<style>
+body {{ font: 17px/1.65 Georgia, serif; margin: 0; }}
+body {{ color: light-dark(#222, #ddd); background: light-dark(#fffdf8, #1b1a17); }}
 nav {{ padding: 14px 40px; border-bottom: 1px solid light-dark(#e6e0d4, #38352e); font-weight: bold; }}
 main {{ max-width: 620px; padding: 20px 40px; }} h1 {{ line-height: 1.2; }}
 </style></head><body><nav>The Lighthouse Handbook</nav><main><h1>Keeping the light</h1>
 <p id="text">The lamp burns colza oil, and the keeper trims the wick at dusk, at midnight and an hour before dawn.</p>
 <p>In fog the horn is sounded for as long as the far headland cannot be seen. The log says when it began, when it
-ended, and which ships were heard.</p><p>Every spring the lens is taken down and polished with rouge. It takes two people
-and a dry day.</p><p>The stores are counted on the first of each month. What is short goes on the list for the
+ended, and which ships were heard.</p><p>Every spring the lens is taken down and polished with rouge. It takes two
+people and a dry day.</p><p>The stores are counted on the first of each month. What is short goes on the list for the
 tender, which comes when the weather allows.</p></main>{script}</body></html>"""
 
 

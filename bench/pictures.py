@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,7 @@ ANSWER = Reply(
     "Every sentence of an answer rests on a passage that was retrieved. [1]\n\n"
     "- A citation carries the exact words of the page and a link that opens at those words. [2]\n"
     "- A sentence that no passage supports is removed. [1]\n\n"
-    "```console\n$ bythebook ask \"Where do I begin?\"\n```\n"
+    '```console\n$ bythebook ask "Where do I begin?"\n```\n'
 )
 SLOWLY = Reply(ANSWER.text + "The rest of the answer is still being written. " * 20, delay_token=0.08)
 
@@ -45,26 +44,16 @@ async def main() -> None:
         raise SystemExit(f"that is more than {MOST_BYTES:,}: take smaller ones.")
 
 
-async def _take(ready: Scene, path: Path, options: dict[str, Any], steps: Callable[[Scene, Page], Awaitable[None]]) -> None:
+async def _take(
+    ready: Scene, path: Path, options: dict[str, Any], steps: Callable[[Scene, Page], Awaitable[None]]
+) -> None:
     context = await ready.browser.new_context(**options)
     page = await context.new_page()
     await steps(ready, page)
     # Only what stands still: a picture taken twice is the same.
-    path.write_bytes(_small(await page.screenshot(animations="disabled", caret="hide")))
+    await page.screenshot(path=path, animations="disabled", caret="hide")
     await context.close()
-    print(f"{path.name}: {path.stat().st_size:,} bytes")
-
-
-def _small(png: bytes) -> bytes:
-    """The same picture in 256 colours where there is something to do that with."""
-    try:
-        from PIL import Image
-    except ImportError:
-        return png
-    into = io.BytesIO()
-    picture = Image.open(io.BytesIO(png)).convert("RGB").quantize(256, dither=Image.Dither.NONE)
-    picture.save(into, "PNG", optimize=True)
-    return into.getvalue()
+    print(path.name)
 
 
 async def _ask(page: Page, question: str = QUESTION) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +16,7 @@ WORDS = SYSTEM.split()
 def shown(text: str, *passages: str, cuts: tuple[int, ...] = ()) -> str:
     secret = Secret(SYSTEM, passages)
     edges = sorted({0, len(text), *(cut % (len(text) + 1) for cut in cuts)})
-    return "".join([*(secret.feed(text[a:b]) for a, b in zip(edges, edges[1:], strict=False)), secret.end()])
+    return "".join([*(secret.feed(text[start:end]) for start, end in pairwise(edges)), secret.end()])
 
 
 def test_instructions_that_are_recited_are_not_shown_nor_what_follows() -> None:

@@ -99,7 +99,8 @@ def _schema(name: str, schema: Json) -> str:
         _row(field, _type(inner), inner.get("description", ""), required=field in required, limits=inner)
         for field, inner in schema.get("properties", {}).items()
     )
-    return f'<section id="{escape(name)}"><h3>{escape(name)}</h3><p>{_prose(schema.get("description", ""))}</p>{_table(rows)}</section>'
+    about = _prose(schema.get("description", ""))
+    return f'<section id="{escape(name)}"><h3>{escape(name)}</h3><p>{about}</p>{_table(rows)}</section>'
 
 
 def _table(rows: str) -> str:
