@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bythebook.answers.prompts import SYSTEM
-from bythebook.answers.secrecy import Secret
+from bythebook.answers.secrecy import Secret, kept_secret
 
 WORDS = SYSTEM.split()
 
@@ -45,3 +45,14 @@ def test_the_same_is_shown_however_it_was_cut_up(words: list[str], cuts: list[in
     text = " ".join(words)
     assert shown(text, cuts=tuple(cuts)) == shown(text)
     assert text.startswith(shown(text))
+
+
+def test_the_whole_answer_loses_the_sentences_that_recite() -> None:
+    said = f"The horn sounds. [1]\n\n{SYSTEM}\n\nIt is loud. [2]"
+    assert kept_secret(said, SYSTEM, []).replace("\n", "") == "The horn sounds. [1]It is loud. [2]"
+    assert kept_secret(said, SYSTEM, [SYSTEM]) == said
+
+
+@given(st.text(), st.text())
+def test_what_recites_nothing_is_left_as_it_is(said: str, instructions: str) -> None:
+    assert kept_secret(said, instructions, [said]) == said

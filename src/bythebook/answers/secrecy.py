@@ -1,6 +1,7 @@
 """Secrecy: what the model was told is the owner's, so a model that recites it is not shown doing so.
 
-Proof removes such sentences from an answer anyway. This is for the time before, while the answer is being written.
+Proof removes most such sentences from an answer, but not those that say what the book lacks, and it comes only when the
+answer is whole. `Secret` is for the time before, while it is being written; `kept_secret` is for the whole of it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _WORD = re.compile(r"[^\W_]+")
+_SENTENCE = re.compile(r"(?:(?![.!?:]\s|\n).)*(?:[.!?:]\s|\n|\Z)", re.DOTALL)
 _PIECE = re.compile(r"[^\W_]+|[\W_]+")
 _BY_CHANCE = 4
 """So many words in a row may be anyone's."""
@@ -19,16 +21,33 @@ _RECITED = 8
 """So many are recited."""
 
 
+def kept_secret(answer: str, instructions: str, passages: Iterable[str]) -> str:
+    """The answer without its sentences that recite the instructions."""
+    runs = _runs(instructions, passages)
+    words = list(_WORD.finditer(answer))
+    spoken = [word[0].casefold() for word in words]
+    recited = [False] * len(answer)
+    for at in range(len(words) - _RECITED + 1):
+        if tuple(spoken[at : at + _RECITED]) in runs:
+            start, end = words[at].start(), words[at + _RECITED - 1].end()
+            recited[start:end] = [True] * (end - start)
+    return "".join(found[0] for found in _SENTENCE.finditer(answer) if not any(recited[found.start() : found.end()]))
+
+
+def _runs(instructions: str, passages: Iterable[str]) -> set[tuple[str, ...]]:
+    """Every so many words of the instructions that tell them. What also stands in the passages is no secret."""
+    known = [" ".join(_words(passage)) for passage in passages]
+    words = _words(instructions)
+    runs = (tuple(words[at : at + _RECITED]) for at in range(len(words) - _RECITED + 1))
+    return {run for run in runs if not any(" ".join(run) in text for text in known)}
+
+
 class Secret:
     """Follows words as they come, and falls silent for good when they recite the instructions."""
 
     def __init__(self, instructions: str, passages: Iterable[str] = ()) -> None:
-        """What also stands in the passages is no secret."""
-        known = [" ".join(_words(passage)) for passage in passages]
-        words = _words(instructions)
-        runs = (tuple(words[at : at + _RECITED]) for at in range(len(words) - _RECITED + 1))
-        self._runs = {run for run in runs if not any(" ".join(run) in text for text in known)}
-        self._begun = {run[:length] for run in self._runs for length in range(1, _RECITED + 1)}
+        runs = _runs(instructions, passages)
+        self._begun = {run[:length] for run in runs for length in range(1, _RECITED + 1)}
         self._run: tuple[str, ...] = ()
         self._held = ""
         self._word = ""
