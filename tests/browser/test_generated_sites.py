@@ -48,8 +48,8 @@ async def published(
     write_small(folder)
     for name in ("plain", "sphinx"):
         head = f"<link rel='icon' href='data:,'><title>{name}</title>"
-        page = f"<html lang='en'><head>{head}</head><body><h1>{name}</h1></body></html>"
-        (folder / f"{name}.html").write_text(page, encoding="utf-8")
+        html = f"<html lang='en'><head>{head}</head><body><h1>{name}</h1></body></html>"
+        (folder / f"{name}.html").write_text(html, encoding="utf-8")
     if collections is not None:
         unpack_real(folder, collections)
     app = FastAPI()
