@@ -147,6 +147,20 @@
     }
     return root;
   };
+
+  /** Put new nodes where old ones are. What is the same stays, so that a long answer is not laid out anew at each word. */
+  const graft = (home, old, fresh) => {
+    let same = 0;
+    while (same < old.length && same < fresh.length && old[same].isEqualNode(fresh[same])) same += 1;
+    const [grown, now] = [old[same], fresh[same]];
+    if (grown?.localName && now && grown.cloneNode().isEqualNode(now.cloneNode())) {
+      graft(grown, [...grown.childNodes], [...now.childNodes]);
+      same += 1;
+    }
+    for (const node of old.slice(same)) node.remove();
+    home.append(...fresh.slice(same));
+  };
+
   const attribute = (node, name, value) => {
     if (name === "href") lead(node, value);
     else if (name === "class" || name === "start" || name === "tabindex") node.setAttribute(name, value);
@@ -318,6 +332,7 @@
       this.answer = el("div", { className: "answer", dir: "auto" });
       this.below = el("div", { className: "below" });
       this.citations = new Map();
+      this.coming = [];
       this.node = el(
         "article", { "aria-label": question },
         el(assistant.isPage ? "h2" : "h3", { className: "question", dir: "auto" }, el("span", { className: "aside" }, `${this.words.you}: `), question),
@@ -375,7 +390,7 @@
 
     hear({ name, data }) {
       if (name === "state" && data.state === "generating") this.begin();
-      else if (name === "delta") this.assistant.follow(() => this.write(data));
+      else if (name === "delta") this.note(data);
       else if (name === "answer") this.conclude(data);
       else if (name === "error") throw new Refused(data);
     }
@@ -383,6 +398,7 @@
     /** The answer begins, perhaps anew: a stream that broke is told again from its start. */
     begin() {
       this.wait(this.words.writing);
+      this.coming = [];
       this.answer.replaceChildren();
     }
 
@@ -393,13 +409,22 @@
       this.slow = setTimeout(() => this.say(this.words.slow), SLOW);
     }
 
-    write({ settled, html }) {
-      while (this.answer.children.length > settled) this.answer.lastChild.remove();
-      this.answer.append(build(html));
+    /** What comes between two frames of the screen is shown at once: only the last word on each block counts. */
+    note(delta) {
+      this.coming = [...this.coming.filter(({ settled }) => settled < delta.settled), delta];
+      this.assistant.follow(() => this.write());
+    }
+
+    write() {
+      for (const { settled, html } of this.coming) {
+        graft(this.answer, [...this.answer.children].slice(settled), [...build(html).children]);
+      }
+      this.coming = [];
     }
 
     conclude(response) {
       this.response = response;
+      this.coming = [];
       this.show(response.answer, response.html, response.citations, response.sources);
       this.say("");
       this.assistant.tell(this.words.ready);
@@ -486,6 +511,7 @@
     }
 
     fail(error) {
+      this.write();
       this.answer.classList.add("broken");
       const stopped = error.name === "AbortError";
       this.say(stopped ? this.words.stopped : this.reason(error), !stopped);
@@ -776,12 +802,12 @@
       this.input.focus();
     }
 
-    /** Change what is shown, and stay at its end if that is where the reader is. Measured once a frame, not a word. */
+    /** Change what is shown with the next frame, and stay at its end if that is where the reader is. */
     follow(change) {
-      change();
       if (this.following) return;
       this.following = requestAnimationFrame(() => {
         this.following = undefined;
+        change();
         if (this.atEnd) this.thread.scrollTop = this.thread.scrollHeight;
       });
     }
