@@ -335,7 +335,7 @@
       this.coming = [];
       this.node = el(
         "article", { "aria-label": question },
-        el(assistant.isPage ? "h2" : "h3", { className: "question", dir: "auto" }, el("span", { className: "aside" }, `${this.words.you}: `), question),
+        el(assistant.isPage ? "h2" : "h3", { className: "question" }, el("span", { className: "aside" }, `${this.words.you}: `), el("span", { dir: "auto" }, question)),
         marked && el("blockquote", { className: "marked", dir: "auto" }, marked.text),
         this.status, this.answer, this.below,
       );
@@ -741,8 +741,8 @@
         turn.show(message.content, message.html, message.citations);
         this.thread.append(turn.node);
       }
-      if (!said.length) this.suggest();
-      this.thread.scrollTop = this.thread.scrollHeight;
+      if (said.length) this.thread.scrollTop = this.thread.scrollHeight;
+      else this.suggest();
     }
 
     suggest() {
@@ -1020,8 +1020,10 @@
     textarea:focus-visible { outline: none; }
     textarea::placeholder, input::placeholder { color: var(--faint); opacity: 1; }
     .stopping svg { fill: currentColor; }
+    [dir="rtl"] .go:not(.stopping) svg { transform: scaleX(-1); }
     .go { flex: none; width: 38px; height: 38px; padding: 0; border: 0; border-radius: 12px; background: var(--accent); color: var(--on-accent); display: grid; place-items: center; }
     .chip { display: flex; align-items: center; gap: 6px; font-size: 14px; background: var(--shade); border-radius: 12px; padding-block: 4px; padding-inline: 14px 4px; margin-block-end: 8px; }
+    .chip select { max-width: 60%; flex: none; }
     .chip q { flex: 1; min-width: 0; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
     .foot { margin: 0; padding: 0 18px 12px; font-size: 12px; line-height: 1.4; color: var(--faint); text-align: center; text-wrap: balance; }
     .tip {
@@ -1037,6 +1039,7 @@
       .widget .panel { inset: 0; width: 100%; height: 100dvh; border: 0; border-radius: 0; }
       textarea, .reason input, select { font-size: 16px; }
       .page .panel > :not(.tip) { padding-inline: 14px; }
+      .page .welcome p { font-size: 1.4em; }
     }
     @media (max-height: 400px) {
       .foot { display: none; }
