@@ -17,13 +17,13 @@ demo: $(RUNTIME) $(MODEL)
 	@$(BIN)/bythebook demo
 
 test: $(DEVELOPMENT) $(MODEL) $(CHROMIUM)
-	$(BIN)/python -m pytest --numprocesses auto
+	$(BIN)/python -m pytest --numprocesses auto --collections "$(COLLECTIONS)"
 
 check: $(DEVELOPMENT) $(MODEL) $(CHROMIUM)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest --numprocesses auto
+	$(BIN)/python -m pytest --numprocesses auto --collections "$(COLLECTIONS)"
 
 fmt: $(DEVELOPMENT)
 	$(BIN)/ruff format .
@@ -33,8 +33,9 @@ bench: $(DEVELOPMENT) $(MODEL)
 	$(BIN)/python -m bench
 
 chaos: $(DEVELOPMENT) $(MODEL) $(CHROMIUM)
-	$(BIN)/python -m pytest --full-size tests/chaos tests/upstream/test_over_sockets.py \
-		tests/web/test_hostile_input.py tests/browser/test_attacks.py tests/pages/test_capped.py
+	$(BIN)/python -m pytest --full-size --collections "$(COLLECTIONS)" tests/chaos \
+		tests/upstream/test_over_sockets.py tests/web/test_hostile_input.py tests/browser/test_attacks.py \
+		tests/browser/test_poison.py tests/pages/test_capped.py
 
 evals: $(DEVELOPMENT) $(MODEL)
 	@if [ -d "$(COLLECTIONS)" ]; then $(BIN)/python -m bythebook.evals quick "$(COLLECTIONS)"; else \
