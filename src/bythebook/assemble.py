@@ -209,6 +209,11 @@ class Book:
         """Where this book's conversations are kept."""
         return await self._open_conversations()
 
+    async def examiner(self) -> Asker:
+        """Answers as readers get them, of which nothing is written down: for trying the book out."""
+        config = self._settings.agent_config()
+        return Asker(self._shelf, self.embedder, self.retriever, config, speaker=await self._open_speaker())
+
     def extractive_model(self) -> ExtractiveModel:
         """This book's own sentences as a model of the Agents SDK, for an agent of yours."""
         from bythebook.answers.extractive_model import ExtractiveModel
