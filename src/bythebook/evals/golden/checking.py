@@ -104,12 +104,16 @@ class Examination:
 
     def _notes(self, expected: Expectation, response: AgentResponse, places: Sequence[Place]) -> Iterator[str]:
         """What the book has now of what was expected."""
-        if expected.page and not any(_names(expected.page, page) for page in self._pages):
+        pages = [page for page in self._pages if not expected.page or _names(expected.page, page)]
+        headings = {plain(heading): heading for page in pages for heading in (page.title, *page.headings)}
+        if not pages:
             yield f"The book has no page {expected.page!r}."
+        elif expected.section and plain(expected.section) not in headings:
+            close = get_close_matches(plain(expected.section), headings, n=1)
+            near = f" The nearest is “{headings[close[0]]}”." if close else ""
+            yield f"{'That page' if expected.page else 'The book'} has no section “{expected.section}”.{near}"
         elif expected.page or expected.section:
             yield from self._ranks(expected, response, places)
-        if expected.section:
-            yield from self._sections(expected)
         for words in expected.words:
             if not _says(words, response, places):
                 yield self._whereabouts(words)
@@ -122,15 +126,6 @@ class Examination:
             yield f"It is number {ranks[0]} of the passages that were found."
         elif response.sources:
             yield f"It is not among the {len(response.sources)} passages that were found."
-
-    def _sections(self, expected: Expectation) -> Iterator[str]:
-        pages = [page for page in self._pages if not expected.page or _names(expected.page, page)]
-        headings = {plain(heading): heading for page in pages for heading in (page.title, *page.headings)}
-        if pages and plain(expected.section) not in headings:
-            close = get_close_matches(plain(expected.section), headings, n=1)
-            where = "That page" if expected.page else "The book"
-            near = f" The nearest is “{headings[close[0]]}”." if close else ""
-            yield f"{where} has no section “{expected.section}”.{near}"
 
     def _whereabouts(self, words: str) -> str:
         for page in self._pages:
@@ -151,7 +146,7 @@ def _missing(expected: Expectation, response: AgentResponse, places: Sequence[Pl
         return
     if (expected.page or expected.section) and not any(_fits(expected, place) for place in places):
         page = f"a quote from {expected.page}" if expected.page else "a quote"
-        yield f"{page}, under “{expected.section}”" if expected.section else page
+        yield f"{page} under “{expected.section}”" if expected.section else page
     yield from (f"“{words}”" for words in expected.words if not _says(words, response, places))
 
 

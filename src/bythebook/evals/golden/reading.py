@@ -51,8 +51,9 @@ class _Reader:
         try:
             node: Node | None = yaml.compose(text, Loader=yaml.SafeLoader)  # type: ignore[no-untyped-call]
         except yaml.MarkedYAMLError as exc:
-            mark = exc.problem_mark or exc.context_mark
-            self._fail(mark.line + 1 if mark else 1, f"this is not YAML: {exc.problem or exc.context}")
+            mark, start = exc.problem_mark or exc.context_mark, exc.context_mark
+            began = f" {exc.context} that begins on line {start.line + 1}" if exc.context and start else ""
+            self._fail(mark.line + 1 if mark else 1, f"this is not YAML: {exc.problem}{began}")
         except (yaml.YAMLError, RecursionError) as exc:
             self._fail(1, f"this is not YAML: {exc}")
         return node
@@ -133,7 +134,7 @@ class _Reader:
         return list(node.value)
 
     def _fail(self, line: int, what: str) -> NoReturn:
-        raise InputError(f"{self._path}, line {line}: {what}.")
+        raise InputError(f"{self._path}, line {line}: {what}{'' if what.endswith('?') else '.'}")
 
 
 def _pairs(node: MappingNode) -> list[tuple[Node, Node]]:

@@ -172,7 +172,7 @@ def written(questions: Sequence[Golden]) -> str:
 
     lines = [
         "# Questions that this book answers now from where they were taken. Change them into your readers' words, add",
-        "# your own, and run 'bythebook eval golden' with this file after every edit. What a question may expect: page,",
+        "# your own, and run 'bythebook eval golden' with this file after every edit. What may be expected: a page, a",
         "# section, words (a text, or a list of texts that must all stand in the answer), or 'expect: refuse'.",
     ]
     for golden in questions:
