@@ -352,7 +352,8 @@ def status_of(settings: Settings) -> Status:
     """What the book is made of. Opens no model and reads no page."""
     from bythebook.status import status
 
-    return status(settings.data_dir, Generations(settings.data_dir / "index"), IDENTITY)
+    generations = Generations(settings.data_dir / "index")
+    return status(settings.data_dir, generations, IDENTITY, threshold=settings.retrieval_threshold)
 
 
 @asynccontextmanager

@@ -180,5 +180,6 @@ class Course:
             passages_left_out=spoken.passages_left_out if spoken else 0,
             exchanges_left_out=spoken.exchanges_left_out if spoken else 0,
             removed=tuple(f"{gone.text} ({gone.reason})" for gone in proof.doubted) if proof else (),
+            proof=proof.sentences if proof else (),
             confidence=self.evidence.confidence if self.evidence else None,
         )

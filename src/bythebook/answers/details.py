@@ -174,6 +174,21 @@ class Details:
         """Whether a word here has its opposite there, and not itself."""
         return any(-leaning in other.leanings and leaning not in other.leanings for leaning in self.leanings)
 
+    def compared_with(self, other: Details) -> Iterator[str]:
+        """Each detail in words, with whether the other text has it."""
+        gone = {
+            "number": (self.numbers, self.numbers_not_in(other)),
+            "name": (self.names, self.names_not_in(other)),
+            "identifier": (self.identifiers, self.identifiers_not_in(other)),
+        }
+        for kind, (every, missing) in gone.items():
+            for one in sorted(every):
+                yield f"{kind} {one}: {'missing' if one in missing else 'found'}"
+        for number, measure in sorted(self.quantities):
+            elsewhere = any(number == there for there, _ in other.quantities)
+            found = "found" if (number, measure) in other.quantities else "another measure" if elsewhere else "missing"
+            yield f"measure {number} {measure}: {found}"
+
     def _implied(self, number: str, other: Details) -> bool:
         """A decade or a century by one of its years, and a bound by a number beyond it."""
         if number.endswith("s"):

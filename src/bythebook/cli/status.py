@@ -8,6 +8,8 @@ from bythebook.cli.doing import bold, echo, print_json, settings
 from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from bythebook.status import Status
 
 
@@ -31,12 +33,29 @@ def _show(shown: Status) -> None:
         _line("Source", f"{source.name}: {source.pages} pages, coverage {source.coverage:.0%}")
         for skipped in source.skipped:
             _line("", f"skipped {skipped.path}: {skipped.reason}")
+    for name, line in _refusal(shown):
+        _line(name, line)
+
+
+def _refusal(shown: Status) -> Iterator[tuple[str, str]]:
+    """How well the book tells what it covers, and how that was found out."""
     tried = shown.calibration
-    _line(
-        "Refusal",
-        f"answers {tried.kept:.0%} of {tried.questions} questions made from its own sentences, "
-        f"refuses {tried.refused:.0%} of as many foreign ones (cutoff {tried.cutoff})",
-    )
+    if tried.questions:
+        precision = "-" if tried.precision is None else f"{tried.precision:.0%}"
+        yield (
+            "Refusal",
+            (
+                f"precision {precision}, recall {tried.recall:.0%}; keeps {tried.kept:.0%} of its own questions "
+                f"(line at {tried.cutoff})"
+            ),
+        )
+    else:
+        yield "Refusal", f"not tried (line at {tried.cutoff})"
+    yield "", tried.how
+    if not tried.is_current:
+        yield "", "drawn for an earlier version of the rule: run 'bythebook ingest' again"
+    if shown.retrieval_threshold != "auto":
+        yield "", f"not in force: retrieval_threshold is set to {shown.retrieval_threshold}, a least cosine"
 
 
 def _line(name: str, value: str) -> None:

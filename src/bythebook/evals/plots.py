@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -66,7 +66,7 @@ class Spread:
 Plot = Bars | Curve | Spread
 
 
-def bars(title: str, figures: dict[str, tuple[float, Sequence[float]]]) -> Bars:
+def bars(title: str, figures: Mapping[str, tuple[float, Sequence[float]]]) -> Bars:
     """Each figure by its name, with its value and interval."""
     return Bars(title, tuple(Bar(name, value, low, high) for name, (value, (low, high)) in figures.items()))
 

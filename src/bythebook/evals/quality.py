@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     Run = Callable[[str, Wanted], Measured]
 
+Verdict = Literal["goal", "floor", "MISSED", "not measured"]
+"""Which of its two marks a figure reaches."""
+
 WHERE_FROM = "docs/quality.md says where the collections come from, and what each is called."
 
 
@@ -74,7 +77,7 @@ class Held:
     """None for a share of a way that is not there."""
     floor: float
     goal: float
-    verdict: Literal["goal", "floor", "MISSED", "not measured"]
+    verdict: Verdict
     note: str = ""
 
     def __str__(self) -> str:
@@ -118,8 +121,9 @@ def _held(part: Part, promise: Promise, figures: Figures) -> Held:
     if value is None:
         return _beyond(name, promise, figures)
     sign = -1 if promise.less_is_better else 1
-    reached = "goal" if sign * value >= sign * promise.goal else "floor"
-    verdict: Literal["goal", "floor", "MISSED"] = reached if sign * value >= sign * promise.floor else "MISSED"
+    verdict: Verdict = "goal" if sign * value >= sign * promise.goal else "floor"
+    if sign * value < sign * promise.floor:
+        verdict = "MISSED"
     return Held(name, value, promise.floor, promise.goal, verdict)
 
 

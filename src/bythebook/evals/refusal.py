@@ -95,8 +95,13 @@ def _halved(corpus: Corpus, asked: list[Question]) -> tuple[list[Question], list
 
 
 async def _look(subject: Subject, question: Question) -> Row:
-    text = str(question.given.get("rewrite", question.text)).replace(_SPEAKER, "").strip()
-    return {"confidence": sureness_of(await subject.ask(text), subject.edition.calibration.cutoff)}
+    response = await subject.ask(text_of(question))
+    return {"confidence": sureness_of(response, subject.edition.calibration.cutoff)}
+
+
+def text_of(question: Question) -> str:
+    """The question by itself: the last one of a conversation as a person rewrote it."""
+    return str(question.given.get("rewrite", question.text)).replace(_SPEAKER, "").strip()
 
 
 def sureness_of(response: AgentResponse, cutoff: float) -> float:

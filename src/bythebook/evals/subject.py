@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from bythebook.settings import Settings
 
 ENOUGH_SECONDS = 3600.0
-_OF_MODELS = ("model", "base_url", "api_key", "openai_api_key", "openrouter_api_key", "groq_api_key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,12 @@ def unaided(settings: Settings) -> Settings:
     """The settings without a model and without a deadline: what the book itself says, however busy the machine is."""
     return replace(
         settings,
-        **dict.fromkeys(_OF_MODELS, ""),
+        model="",
+        base_url="",
+        api_key="",
+        openai_api_key="",
+        openrouter_api_key="",
+        groq_api_key="",
         followups="rule",
         first_token_seconds=ENOUGH_SECONDS,
         answer_seconds=ENOUGH_SECONDS,

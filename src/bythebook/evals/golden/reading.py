@@ -49,7 +49,7 @@ class _Reader:
         import yaml
 
         try:
-            node: Node | None = yaml.compose(text, Loader=yaml.SafeLoader)  # type: ignore[no-untyped-call]
+            node: Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
         except yaml.MarkedYAMLError as exc:
             mark, start = exc.problem_mark or exc.context_mark, exc.context_mark
             began = f" {exc.context} that begins on line {start.line + 1}" if exc.context and start else ""
