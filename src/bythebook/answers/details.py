@@ -60,6 +60,10 @@ _MEASURES = {
 _QUANTITY = re.compile(
     rf"(?<![\w.])(\d[\d,]*(?:\.\d+)?)[\s-]?({'|'.join(sorted(map(re.escape, _MEASURES), key=len, reverse=True))})(?!\w)"
 )
+_SPELLED_QUANTITY = re.compile(
+    rf"\b((?:{'|'.join([*_UNITS, *_TENS])})(?:[\s-](?:{'|'.join([*_UNITS, *_TENS, *_SCALES])}))*)[\s-]"
+    rf"({'|'.join(sorted((m for m in map(re.escape, _MEASURES) if len(m) > 2), key=len, reverse=True))})(?!\w)"
+)
 _CODE = re.compile(r"`([^`\n]+)`")
 _NAME = re.compile(r"(?<![\w/.-])[^\W\d_a-z][\w’'-]*(?:\.(?=[^\W\d_a-z]\.))?")
 _FIRST = re.compile(r"(?:^|[.!?:]\s+|\n\s*(?:[-*+|]\s+)?)[\"'“‘(*_]*(\w+)")
@@ -290,6 +294,9 @@ def _quantities(text: str) -> Iterator[tuple[str, str]]:
     for match in _QUANTITY.finditer(text):
         if (value := _value(match[1])) is not None:
             yield f"{value:.15g}", _MEASURES[match[2]]
+    for match in _SPELLED_QUANTITY.finditer(text):
+        for number in _numbers(re.split(r"[\s-]", match[1])):
+            yield number, _MEASURES[match[2]]
 
 
 def _values(numbers: frozenset[str]) -> Iterator[float]:

@@ -35,12 +35,16 @@ _DOING = frozenset(
     "upload use validate verify watch write".split()
 )
 _ASKS = re.compile(
-    r"(?:what|why|when|where|which|who) (?:happens|is|are|was|were|does|do|can|should|must)\b", re.IGNORECASE
-)
-_WORKS = re.compile(
-    r"how (?!(?:well|often|many|much|long|far|fast|small|big|good|to)\b)(?P<what>.+) (?P<verb>works?|are \w+|is \w+)",
+    r"(?:what|which|who) \w+s\b.*|(?:what|why|when|where|which|who) (?:is|are|was|were|does|do|can|should|must)\b.*",
     re.IGNORECASE,
 )
+_WORKS = re.compile(
+    r"(?P<word>how|when|where|why) (?!(?:well|often|many|much|long|far|fast|small|big|good|to)\b)(?P<what>.+?) "
+    r"(?P<verb>works?|(?:are|is|was|were)(?: \w+)?)",
+    re.IGNORECASE,
+)
+_SUBJECT = "What does the book say about "
+"""How a heading is asked about that puts no question itself. Such questions come last."""
 _YOUR = re.compile(r"\byour\b")
 _MEANS = re.compile(r"what (?P<what>an? .+|the .+) (?P<verb>means|looks like|needs|is for)", re.IGNORECASE)
 _DEFINES = re.compile(
@@ -104,7 +108,8 @@ async def _candidates(edition: Edition, *, seed: int) -> list[Golden]:
         chance.shuffle(page)
     chance.shuffle(pages)
     rounds = max(map(len, pages), default=0)
-    return [page[turn] for turn in range(rounds) for page in pages if turn < len(page)]
+    turns = [page[turn] for turn in range(rounds) for page in pages if turn < len(page)]
+    return sorted(turns, key=lambda golden: golden.question.startswith(_SUBJECT))
 
 
 def _path(edition: Edition, url: str) -> str:
@@ -119,6 +124,8 @@ def _asked_of(chunk: Chunk, path: str) -> Iterator[Golden]:
     place = Expectation(page=path, section="" if (section,) == title else section)
     if question := asked_by(heading):
         yield Golden(question, place)
+    elif 1 <= len(heading.split()) <= 4 and heading[:1].isalpha():
+        yield Golden(f"{_SUBJECT}{within(heading)}?", place)
     for unit in units(chunk.text, fence=chunk.fence):
         if unit.kind is UnitKind.SENTENCE and (defined := defines(chunk.text[unit.start : unit.end])):
             question, words = defined
@@ -132,23 +139,22 @@ def asked_by(heading: str) -> str:
     first, _, rest = heading.partition(" ")
     if first.lower() in _DOING and ":" not in heading and (" " in rest or rest[:1].isupper() or rest.endswith("s")):
         return f"How do I {_YOUR.sub('my', within(heading))}?"
-    if _ASKS.match(heading) and "," not in heading:
-        return f"{heading}?"
     if found := _WORKS.fullmatch(heading):
-        return _how(within(found["what"]), found["verb"])
+        return _turned(found["word"], within(found["what"]), found["verb"])
     if found := _MEANS.fullmatch(heading):
         verb = {"means": "mean", "looks like": "look like", "needs": "need", "is for": "serve for"}[
             found["verb"].lower()
         ]
         return f"What does {found['what']} {verb}?"
-    return ""
+    return f"{heading}?" if _ASKS.fullmatch(heading) and "," not in heading else ""
 
 
-def _how(what: str, verb: str) -> str:
+def _turned(word: str, what: str, verb: str) -> str:
+    """“How keys are stored” as a question."""
     if verb.lower() in ("work", "works"):
-        return f"How {'does' if verb.lower() == 'works' else 'do'} {what} work?"
+        return f"{word} {'does' if verb.lower() == 'works' else 'do'} {what} work?"
     be, _, done = verb.partition(" ")
-    return f"How {be} {what} {done}?"
+    return f"{word} {be} {what} {done}".rstrip() + "?"
 
 
 def defines(sentence: str) -> tuple[str, str] | None:
