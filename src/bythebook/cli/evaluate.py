@@ -271,6 +271,7 @@ def _write(html: Path | None, measured: Sequence[Measured], *, title: str, above
     from bythebook.evals.report import as_html
 
     if html is not None:
+        html.parent.mkdir(parents=True, exist_ok=True)
         html.write_text(as_html(measured, title=title, above=above), encoding="utf-8")
         say(f"The page with plots is {html}.")
 

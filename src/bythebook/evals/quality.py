@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Verdict = Literal["goal", "floor", "MISSED", "not measured"]
 """Which of its two marks a figure reaches."""
 
-WHERE_FROM = "docs/quality.md says where the collections come from, and what each is called."
+WHERE_FROM = "docs/quality.md says where each comes from. Say where you keep them: make quality COLLECTIONS=FOLDER."
 
 
 @dataclass(frozen=True, slots=True)
