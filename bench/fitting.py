@@ -26,7 +26,7 @@ from bythebook.evals import Wanted
 from bythebook.evals.corpus import collection
 from bythebook.evals.proof import Pairs
 from bythebook.evals.refusal import auroc, kinds, text_of
-from bythebook.evals.subject import opened, unaided
+from bythebook.evals.subject import opened, patient
 from bythebook.passages import EVERYWHERE, evidence
 from bythebook.settings import Settings
 
@@ -139,7 +139,7 @@ async def proof(given: argparse.Namespace) -> dict[str, Any]:
 
     trials = []
     settings = Settings.load({"data_dir": given.data_dir})
-    async with Book.open(unaided(settings)) as book:
+    async with Book.open(patient(settings)) as book:
         for name in PROOF:
             wanted = Wanted(given.collections / name, settings, progress(name), limit=given.limit or sys.maxsize)
             pairs = Pairs(wanted.path, choose=wanted.some)

@@ -209,17 +209,19 @@ class Book:
         """Where this book's conversations are kept."""
         return await self._open_conversations()
 
+    def unaided(self) -> Asker:
+        """Answers in the book's own words, whatever model there is. Nothing of them is written down."""
+        return Asker(self._shelf, self.embedder, self.retriever, self._settings.agent_config())
+
     async def examiner(self) -> Asker:
-        """Answers as readers get them, of which nothing is written down: for trying the book out."""
-        config = self._settings.agent_config()
-        return Asker(self._shelf, self.embedder, self.retriever, config, speaker=await self._open_speaker())
+        """Answers as readers get them, through the model where there is one. Nothing of them is written down."""
+        return replace(self.unaided(), speaker=await self._open_speaker())
 
     def extractive_model(self) -> ExtractiveModel:
         """This book's own sentences as a model of the Agents SDK, for an agent of yours."""
         from bythebook.answers.extractive_model import ExtractiveModel
 
-        config = self._settings.agent_config()
-        asker = Asker(self._shelf, self.embedder, self.retriever, config)
+        asker = self.unaided()
         return ExtractiveModel(lambda question, history: asker.ask(AgentRequest(question), history=history))
 
     async def rate(self, response_id: str, rating: Rating | str, reason: str = "", *, user_id: str = "") -> Feedback:
@@ -352,8 +354,7 @@ def status_of(settings: Settings) -> Status:
     """What the book is made of. Opens no model and reads no page."""
     from bythebook.status import status
 
-    generations = Generations(settings.data_dir / "index")
-    return status(settings.data_dir, generations, IDENTITY, threshold=settings.retrieval_threshold)
+    return status(settings.data_dir, Generations(settings.data_dir / "index"), IDENTITY)
 
 
 @asynccontextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from bythebook.ingest.coverage import recall_coverage
 from bythebook.ingest.plan import Coverage
@@ -51,13 +51,9 @@ class Status:
     """What the whole data folder takes on disk."""
     sources: tuple[SourceStatus, ...]
     calibration: Calibration
-    retrieval_threshold: float | Literal["auto"]
-    """What decides whether a question is answered: the calibrated line, or the least cosine that was set instead."""
 
 
-def status(
-    data_dir: Path, generations: Generations, identity: Identity, *, threshold: float | Literal["auto"]
-) -> Status:
+def status(data_dir: Path, generations: Generations, identity: Identity) -> Status:
     """Look at the current generation. Raises NotFound before the first ingest."""
     with ExitStack() as stack:
         edition = open_edition(generations, identity, stack)
@@ -74,7 +70,6 @@ def status(
             size_bytes=_size(data_dir),
             sources=tuple(_source(name, pages, seen) for name, pages in catalogue.sources().items()),
             calibration=edition.calibration,
-            retrieval_threshold=threshold,
         )
 
 

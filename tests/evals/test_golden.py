@@ -15,7 +15,7 @@ from bythebook.evals.golden import Checked, Expectation, Golden
 from bythebook.evals.golden.checking import Examination, same_page
 from bythebook.evals.golden.reading import read
 from bythebook.evals.golden.suggesting import asked_by, defines, suggest, written
-from bythebook.evals.subject import unaided
+from bythebook.evals.subject import patient
 from conftest import Run
 
 
@@ -26,9 +26,9 @@ def _file(tmp_path: Path, text: str) -> Path:
 
 
 async def _checked(shelved: Path, model_folder: Path, file: Path) -> list[Checked]:
-    settings = unaided(Settings(data_dir=shelved, model_folder=model_folder))
+    settings = patient(Settings(data_dir=shelved, model_folder=model_folder))
     async with Book.open(settings) as book, book.edition() as edition:
-        return await Examination(await book.examiner(), edition).check(read(file), progress=lambda *_: None)
+        return await Examination(book.unaided(), edition).check(read(file), progress=lambda *_: None)
 
 
 def test_questions_are_read_with_their_lines(tmp_path: Path) -> None:
@@ -191,11 +191,9 @@ def test_what_a_sentence_defines_is_asked_for() -> None:
 async def test_what_is_suggested_passes_now_and_is_the_same_every_time(
     shelved: Path, model_folder: Path, tmp_path: Path
 ) -> None:
-    settings = unaided(Settings(data_dir=shelved, model_folder=model_folder))
+    settings = patient(Settings(data_dir=shelved, model_folder=model_folder))
     async with Book.open(settings) as book, book.edition() as edition:
-        drafts = [
-            await suggest(await book.examiner(), edition, limit=3, seed=1, progress=lambda *_: None) for _ in range(2)
-        ]
+        drafts = [await suggest(book.unaided(), edition, limit=3, seed=1, progress=lambda *_: None) for _ in range(2)]
         assert drafts[0] == drafts[1]
     assert any(one.expected and one.expected.page for one in drafts[0])
     assert sum(one.expected == Expectation(Outcome.REFUSED) for one in drafts[0]) == 3

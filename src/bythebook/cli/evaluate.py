@@ -57,12 +57,13 @@ async def _golden(chosen: Settings, file: Path, *, with_model: bool) -> list[Che
     from bythebook.assemble import Book
     from bythebook.evals.golden.checking import Examination
     from bythebook.evals.golden.reading import read
-    from bythebook.evals.subject import unaided
+    from bythebook.evals.subject import patient
 
     talks = read(file)
-    async with Book.open(chosen if with_model else unaided(chosen), say=say) as book, book.edition() as edition:
+    async with Book.open(patient(chosen), say=say) as book, book.edition() as edition:
+        asker = await book.examiner() if with_model else book.unaided()
         with _showing_progress() as progress:
-            return await Examination(await book.examiner(), edition).check(talks, progress=progress)
+            return await Examination(asker, edition).check(talks, progress=progress)
 
 
 def _show_checked(checked: Sequence[Checked], failed: Sequence[Checked], file: Path) -> None:
@@ -108,11 +109,11 @@ def suggest(
 async def _suggest(chosen: Settings, *, limit: int, seed: int) -> list[Golden]:
     from bythebook.assemble import Book
     from bythebook.evals.golden.suggesting import suggest as drafted
-    from bythebook.evals.subject import unaided
+    from bythebook.evals.subject import patient
 
-    async with Book.open(unaided(chosen), say=say) as book, book.edition() as edition:
+    async with Book.open(patient(chosen), say=say) as book, book.edition() as edition:
         with _showing_progress() as progress:
-            found = await drafted(await book.examiner(), edition, limit=limit, seed=seed, progress=progress)
+            found = await drafted(book.unaided(), edition, limit=limit, seed=seed, progress=progress)
     if not found:
         raise NotFound("no question could be made of this book's headings and definitions. Write your own.")
     return found

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from bythebook.cli.doing import bold, echo, print_json, settings
 from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
+from bythebook.wire import as_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from bythebook.passages.calibration import Calibration
     from bythebook.status import Status
 
 
@@ -17,11 +19,14 @@ def status(data_dir: DataDir = None, json: Json = False) -> None:
     """Show what the book is made of, and how well it tells what it covers."""
     from bythebook.assemble import status_of
 
-    shown = status_of(settings(data_dir=data_dir))
+    chosen = settings(data_dir=data_dir)
+    shown = status_of(chosen)
     if json:
-        print_json(shown)
-    else:
-        _show(shown)
+        print_json({**as_json(shown), "retrieval_threshold": chosen.retrieval_threshold})
+        return
+    _show(shown)
+    for name, line in _refusal(shown.calibration, chosen.retrieval_threshold):
+        _line(name, line)
 
 
 def _show(shown: Status) -> None:
@@ -33,13 +38,10 @@ def _show(shown: Status) -> None:
         _line("Source", f"{source.name}: {source.pages} pages, coverage {source.coverage:.0%}")
         for skipped in source.skipped:
             _line("", f"skipped {skipped.path}: {skipped.reason}")
-    for name, line in _refusal(shown):
-        _line(name, line)
 
 
-def _refusal(shown: Status) -> Iterator[tuple[str, str]]:
+def _refusal(tried: Calibration, threshold: float | Literal["auto"]) -> Iterator[tuple[str, str]]:
     """How well the book tells what it covers, and how that was found out."""
-    tried = shown.calibration
     if tried.questions:
         precision = "-" if tried.precision is None else f"{tried.precision:.0%}"
         yield (
@@ -54,8 +56,8 @@ def _refusal(shown: Status) -> Iterator[tuple[str, str]]:
     yield "", tried.how
     if not tried.is_current:
         yield "", "drawn for an earlier version of the rule: run 'bythebook ingest' again"
-    if shown.retrieval_threshold != "auto":
-        yield "", f"not in force: retrieval_threshold is set to {shown.retrieval_threshold}, a least cosine"
+    if threshold != "auto":
+        yield "", f"not in force: retrieval_threshold is set to {threshold}, a least cosine"
 
 
 def _line(name: str, value: str) -> None:

@@ -20,7 +20,7 @@ from bythebook.evals.finished import Finished
 from bythebook.evals.plots import spread, trade
 from bythebook.evals.refusal import auroc
 from bythebook.evals.sampling import interval_of, percentiles
-from bythebook.evals.subject import say, unaided
+from bythebook.evals.subject import say, patient
 from bythebook.passages import RetrievalResult
 from bythebook.passages.words import Words, rarity
 
@@ -80,7 +80,7 @@ async def measure(wanted: Wanted) -> Measured:
     """The figures of the rule as it is: how it ranks, how it decides, and how long it takes."""
     pairs = Pairs(wanted.path, choose=wanted.some)
     finished = Finished(wanted.settings.data_dir / "evals" / "finished", about=[wanted.path, wanted.limit, wanted.seed])
-    async with Book.open(unaided(wanted.settings), say=say) as book:
+    async with Book.open(patient(wanted.settings), say=say) as book:
         rows = await finished.each(
             list(enumerate(pairs.claims)),
             lambda numbered: _look(numbered[1], pairs, book.embedder),

@@ -81,27 +81,16 @@ class Subject:
 async def opened(corpus: Corpus, name: str, wanted: Wanted) -> AsyncIterator[Subject]:
     """The collection as an open book. It is kept, so that the next run need not embed it again."""
     folder = wanted.settings.data_dir / "evals" / name
-    settings = replace(unaided(wanted.settings), data_dir=folder, retrieval_threshold="auto")
+    settings = replace(patient(wanted.settings), data_dir=folder, retrieval_threshold="auto")
     async with Book.open(settings, say=say) as book:
         report = await book.ingest(corpus, progress=wanted.progress)
         async with book.edition() as edition:
-            yield Subject(book, edition, await book.examiner(), report, wanted, folder)
+            yield Subject(book, edition, book.unaided(), report, wanted, folder)
 
 
-def unaided(settings: Settings) -> Settings:
-    """The settings without a model and without a deadline: what the book itself says, however busy the machine is."""
-    return replace(
-        settings,
-        model="",
-        base_url="",
-        api_key="",
-        openai_api_key="",
-        openrouter_api_key="",
-        groq_api_key="",
-        followups="rule",
-        first_token_seconds=ENOUGH_SECONDS,
-        answer_seconds=ENOUGH_SECONDS,
-    )
+def patient(settings: Settings) -> Settings:
+    """The settings with all the time there is: a busy machine must not change a figure."""
+    return replace(settings, first_token_seconds=ENOUGH_SECONDS, answer_seconds=ENOUGH_SECONDS)
 
 
 def say(text: str) -> None:
