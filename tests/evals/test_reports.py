@@ -104,7 +104,7 @@ def test_a_way_that_leads_nowhere_is_gone_when_ours_finds_more_than_the_rewrite(
 
 
 def test_no_promise_is_made_twice() -> None:
-    promised = [(p.measure, p.collection, p.out_of_book, promise.key) for p in PARTS for promise in p.promises]
+    promised = [(p.measure, p.collection, p.kind, promise.key) for p in PARTS for promise in p.promises]
     assert len(promised) == len(set(promised)) == 16
     assert all(
         (p.goal >= p.floor) is not p.less_is_better or p.goal == p.floor for part in PARTS for p in part.promises

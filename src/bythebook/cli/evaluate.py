@@ -265,7 +265,7 @@ def _report(name: str, wanted: Wanted, *, html: Path | None, as_json: bool) -> N
         print_json(found.as_json())
     else:
         echo(as_text(found).rstrip())
-    _write(html, [found], title=f"{name}: {found.collection}")
+    _write(html, [found], title=found.title)
 
 
 def _write(html: Path | None, measured: Sequence[Measured], *, title: str, above: str = "") -> None:

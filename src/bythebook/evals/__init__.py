@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -60,7 +60,14 @@ class Measured:
     measure: str
     collection: str
     figures: Figures
-    plots: tuple[Plot, ...] = field(default=())
+    plots: tuple[Plot, ...] = ()
+    kind: str = ""
+    """Which of several ways to measure it was, where there are several."""
 
     def as_json(self) -> Figures:
-        return {"measure": self.measure, "collection": self.collection, **self.figures}
+        kind = {"kind": self.kind} if self.kind else {}
+        return {"measure": self.measure, "collection": self.collection, **kind, **self.figures}
+
+    @property
+    def title(self) -> str:
+        return f"{self.measure} {self.collection}" + (f", {self.kind}" if self.kind else "")

@@ -59,7 +59,7 @@ async def measure(wanted: Wanted) -> Measured:
         "milliseconds": percentiles(times),
     }
     plots = (curve(covered, foreign, cutoff=cutoff), spread("Time to decide", times))
-    return Measured("refusal", wanted.collection, told, plots)
+    return Measured("refusal", wanted.collection, told, plots, "in conversations")
 
 
 def read(folder: Path) -> tuple[Corpus, list[Task]]:

@@ -20,7 +20,7 @@ from bythebook.evals.finished import Finished
 from bythebook.evals.plots import spread, trade
 from bythebook.evals.refusal import auroc
 from bythebook.evals.sampling import interval_of, percentiles
-from bythebook.evals.subject import say, patient
+from bythebook.evals.subject import patient, say
 from bythebook.passages import RetrievalResult
 from bythebook.passages.words import Words, rarity
 

@@ -18,6 +18,9 @@ Verdict = Literal["goal", "floor", "MISSED", "not measured"]
 WHERE_FROM = "docs/quality.md says where each comes from. Say where you keep them: make quality COLLECTIONS=FOLDER."
 
 
+OUT_OF_BOOK = "out of book"
+
+
 @dataclass(frozen=True, slots=True)
 class Promise:
     """A figure by its key, what it must be at least (or at most, where less is better), and what it should be."""
@@ -37,7 +40,7 @@ class Part:
     promises: tuple[Promise, ...]
     most: int = 1000
     """At most so many questions of each kind: more would take long and change little."""
-    out_of_book: bool = False
+    kind: str = ""
 
 
 PARTS = (
@@ -49,10 +52,10 @@ PARTS = (
         "refusal",
         "squad2",
         (Promise("auroc", 0.98, 0.995), Promise("kept", 0.95, 0.98), Promise("refused", 0.92, 0.98)),
-        out_of_book=True,
+        kind=OUT_OF_BOOK,
     ),
-    Part("refusal", "mtrag_un", (Promise("auroc", 0.82, 0.92),)),
-    Part("refusal", "squad2", (Promise("auroc", 0.65, 0.85),)),
+    Part("refusal", "mtrag_un", (Promise("auroc", 0.82, 0.92),), kind="in conversations"),
+    Part("refusal", "squad2", (Promise("auroc", 0.65, 0.85),), kind="near misses"),
     Part(
         "answers",
         "squad2",
@@ -102,7 +105,7 @@ def everything(wanted: Wanted, *, run: Run) -> Iterator[Found]:
             yield Found(None, tuple(_absent(part, promise) for promise in part.promises))
             continue
         limit = min(part.most, wanted.limit)
-        measured = run(part.measure, replace(wanted, path=path, limit=limit, out_of_book=part.out_of_book))
+        measured = run(part.measure, replace(wanted, path=path, limit=limit, out_of_book=part.kind == OUT_OF_BOOK))
         yield Found(measured, tuple(_held(part, promise, measured.figures) for promise in part.promises))
 
 
@@ -143,5 +146,5 @@ def _value(figures: Figures, key: str) -> float | None:
 
 
 def _name(part: Part, promise: Promise) -> str:
-    kind = ", out of book" if part.out_of_book else ""
+    kind = f", {part.kind}" if part.kind else ""
     return f"{part.measure} {part.collection.partition('/')[0]}{kind}: {promise.key}"

@@ -54,9 +54,9 @@ async def measure(wanted: Wanted) -> Measured:
         "intervals": sureness(*sides, cutoff=cutoff, seed=wanted.seed),
         "milliseconds": percentiles(times),
     }
-    return Measured(
-        "refusal", wanted.collection, figures, (curve(*sides, cutoff=cutoff), spread("Time to decide", times))
-    )
+    plots = (curve(*sides, cutoff=cutoff), spread("Time to decide", times))
+    kind = f"questions of {wanted.strangers.name}" if wanted.strangers else "out of book" if wanted.out_of_book else ""
+    return Measured("refusal", wanted.collection, figures, plots, kind or "near misses")
 
 
 def kinds(found: Collection, wanted: Wanted) -> tuple[str, list[Question], list[Question]]:

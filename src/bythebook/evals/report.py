@@ -32,7 +32,7 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; } td, th 
 def as_text(measured: Measured) -> str:
     """Each figure on a line of its own, with the interval it lies in."""
     lines = [f"  {name:<30} {_shown(value):<10} {sure}".rstrip() for name, value, sure in _lines(measured.figures)]
-    return "\n".join([f"{measured.measure} {measured.collection}", *lines, ""])
+    return "\n".join([measured.title, *lines, ""])
 
 
 def as_html(every: Sequence[Measured], *, title: str, above: str = "") -> str:
@@ -60,7 +60,7 @@ def _section(measured: Measured) -> str:
     figures = [f"<figure><figcaption>{escape(p.title)}</figcaption>{drawn(p)}</figure>" for p in measured.plots]
     rows = [(name, _shown(value), sure) for name, value, sure in _lines(measured.figures)]
     shown = table(("figure", "value", "95 % interval"), rows)
-    return "\n".join([f"<h2>{escape(measured.measure)}: {escape(measured.collection)}</h2>", *figures, shown])
+    return "\n".join([f"<h2>{escape(measured.title)}</h2>", *figures, shown])
 
 
 def _lines(figures: Figures) -> Iterator[tuple[str, object, str]]:
