@@ -11,8 +11,7 @@ import pytest
 from bythebook.evals import Measured
 from bythebook.evals.drawing import drawn
 from bythebook.evals.plots import Plot, bars, spread, trade
-from bythebook.evals.quality import PARTS, Held, Part, Promise, missed
-from bythebook.evals.quality import _held as held
+from bythebook.evals.quality import PARTS, Part, Promise, held, missed
 from bythebook.evals.report import as_html, as_text
 
 CURVE = trade("Kept & refused", across=("refused", np.array([0.1, 0.6])), up=("kept", np.array([0.4, 0.9])), line=0.5)
@@ -97,8 +96,12 @@ def test_a_figure_is_held_against_its_floor_and_its_goal(value: float, promise: 
 @pytest.mark.parametrize(("ours", "verdict"), [(0.4, "goal"), (0.3, "MISSED")])
 def test_a_way_that_leads_nowhere_is_gone_when_ours_finds_more_than_the_rewrite(ours: float, verdict: str) -> None:
     promise = Promise("share_of_the_way", 0.5, 1.0)
-    figures = {"share_of_the_way": None, "ours": {"ndcg_at_10": ours}, "rewrite": {"ndcg_at_10": 0.35}}
-    found: Held = held(Part("followups", "talks", (promise,)), promise, figures)
+    figures: dict[str, object] = {
+        "share_of_the_way": None,
+        "ours": {"ndcg_at_10": ours},
+        "rewrite": {"ndcg_at_10": 0.35},
+    }
+    found = held(Part("followups", "talks", (promise,)), promise, figures)
     assert (found.value, found.verdict) == (None, verdict)
     assert "the rewrite finds 0.350" in str(found)
 

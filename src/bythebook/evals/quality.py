@@ -106,19 +106,20 @@ def everything(wanted: Wanted, *, run: Run) -> Iterator[Found]:
             continue
         limit = min(part.most, wanted.limit)
         measured = run(part.measure, replace(wanted, path=path, limit=limit, out_of_book=part.kind == OUT_OF_BOOK))
-        yield Found(measured, tuple(_held(part, promise, measured.figures) for promise in part.promises))
+        yield Found(measured, tuple(held(part, promise, measured.figures) for promise in part.promises))
 
 
-def missed(held: Sequence[Held]) -> list[Held]:
+def missed(every: Sequence[Held]) -> list[Held]:
     """Those below their floor. What could not be measured does not hold either."""
-    return [one for one in held if one.verdict in ("MISSED", "not measured")]
+    return [one for one in every if one.verdict in ("MISSED", "not measured")]
 
 
 def _absent(part: Part, promise: Promise) -> Held:
     return Held(_name(part, promise), None, promise.floor, promise.goal, "not measured", "the collection is not there")
 
 
-def _held(part: Part, promise: Promise, figures: Figures) -> Held:
+def held(part: Part, promise: Promise, figures: Figures) -> Held:
+    """A figure of a measurement, held against what is promised of it."""
     name = _name(part, promise)
     value = _value(figures, promise.key)
     if value is None:
