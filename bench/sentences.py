@@ -54,7 +54,7 @@ def written(number: int, question: str, response: AgentResponse) -> Iterator[str
     yield f"{response.outcome}, {response.model}, confidence {response.metadata.confidence or 0:.2f}"
     for sentence in response.metadata.proof:
         yield f"\n- **{sentence.verdict}** {' '.join(sentence.text.split())}"
-        yield f"  - {sentence.reason} (confidence {sentence.confidence:.2f}); {'; '.join(sentence.checked)}"
+        yield f"  - confidence {sentence.confidence:.2f}: {sentence.reason}; {'; '.join(sentence.checked)}"
         quotes = [citation.excerpt for citation in response.citations if citation.number in sentence.citations]
         yield from (f"  - “{quote}”" for quote in quotes)
     yield "\nPassages:\n"
