@@ -8,8 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import bythebook
-
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
@@ -54,7 +52,7 @@ class Finished:
 def code() -> str:
     """What this package's code is, down to the letter: figures of other code are not mixed with its own."""
     digest = hashlib.sha256()
-    root = Path(bythebook.__file__).parent
+    root = Path(__file__).parent.parent
     for path in sorted(root.rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
