@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from bythebook.passages import Filters, RetrievalContext, RetrievalResult
 from bythebook.passages.ranking import added, rank
+from bythebook.together import together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -94,7 +95,8 @@ class Retriever:
     ) -> Retrieved:
         started = time.perf_counter()
         async with within("embedding"):
-            vectors = [await self._embedder.query(text) for text in texts]
+            embed = self._embedder.query
+            vectors = await together(*map(embed, texts)) if texts[1:] else [await embed(texts[0])]
         embedded = time.perf_counter()
         async with within("searching"):
             wanted = list(zip(vectors, texts, strict=True))
