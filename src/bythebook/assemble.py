@@ -215,12 +215,19 @@ class Book:
         """Where this book's conversations are kept."""
         return await self._open_conversations()
 
+    def unaided(self) -> Asker:
+        """Answers in the book's own words, whatever model there is. Nothing of them is written down."""
+        return Asker(self._shelf, self.embedder, self.retriever, self._settings.agent_config())
+
+    async def examiner(self) -> Asker:
+        """Answers as readers get them, through the model where there is one. Nothing of them is written down."""
+        return replace(self.unaided(), speaker=await self._open_speaker())
+
     def extractive_model(self) -> ExtractiveModel:
         """This book's own sentences as a model of the Agents SDK, for an agent of yours."""
         from bythebook.answers.extractive_model import ExtractiveModel
 
-        config = self._settings.agent_config()
-        asker = Asker(self._shelf, self.embedder, self.retriever, config)
+        asker = self.unaided()
         return ExtractiveModel(lambda question, history: asker.ask(AgentRequest(question), history=history))
 
     async def rate(self, response_id: str, rating: Rating | str, reason: str = "", *, user_id: str = "") -> Feedback:

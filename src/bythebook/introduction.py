@@ -69,16 +69,26 @@ def _spread(listed: Sequence[Listed]) -> list[str]:
 def _questions(page: Listed) -> Iterator[tuple[str, bool]]:
     """What the page's headings answer, and whether the book itself puts it as a question."""
     for heading in (page.title, *page.headings):
-        said = _NUMBER.sub("", heading).strip()
-        if said.endswith("?"):
-            yield said, True
-        elif _HOW_TO.match(said):
-            yield _HOW_TO.sub("How do I ", said, count=1) + "?", True
+        said = unnumbered(heading)
+        if question := as_question(said):
+            yield question, True
         elif 1 <= len(said.split()) <= 4 and said[:1].isalpha():
-            yield f"What does the book say about {_within(said)}?", False
+            yield f"What does the book say about {within(said)}?", False
 
 
-def _within(heading: str) -> str:
+def as_question(heading: str) -> str:
+    """The question that a heading itself puts, empty when it puts none."""
+    if heading.endswith("?"):
+        return heading
+    return _HOW_TO.sub("How do I ", heading, count=1) + "?" if _HOW_TO.match(heading) else ""
+
+
+def unnumbered(heading: str) -> str:
+    """The heading without the number of its chapter."""
+    return _NUMBER.sub("", heading).strip()
+
+
+def within(heading: str) -> str:
     """The heading inside a sentence: a plain first word begins small."""
     word = heading.split(maxsplit=1)[0]
     return heading[0].lower() + heading[1:] if word[1:].islower() or len(word) == 1 else heading

@@ -90,7 +90,9 @@ class _Survey:
     @property
     def calls_for_work(self) -> bool:
         changes, plan = self.changes, self.plan
-        return bool(changes.put or changes.gone or plan.found or plan.removed or self.book is None)
+        # A line drawn for another rule is drawn again, also when no page has changed.
+        outdated = self.book is None or not self.book.calibration.is_current
+        return bool(changes.put or changes.gone or plan.found or plan.removed or outdated)
 
 
 async def ingest(workshop: Workshop, sources: Sequence[PageSource], *, alone: bool, rebuild: bool) -> Report:
