@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from bythebook.errors import InputError
 from bythebook.pages import Listed, Page, Skipped, Unreadable, readers
 from bythebook.pages.addresses import address, is_index, without_number
 from bythebook.pages.compose import compose
 from bythebook.pages.decoding import decode
-from bythebook.pages.generators import Style, detect
+from bythebook.pages.generators import USUAL_SLUGS, Slugs, Style, detect
 from bythebook.pages.walking import walk
 
 if TYPE_CHECKING:
@@ -36,15 +37,30 @@ _EXPECTED = {
 _NOT_CONTENT = frozenset(["robots.txt", "requirements.txt", "cmakelists.txt", "llms.txt", "llms-full.txt", "404.html"])
 
 
+Prepare: TypeAlias = Callable[[str, Path], tuple[str, Slugs]]
+"""A text as it is to be read, and how the ids of its headings are made."""
+
+
+def _unchanged(text: str, _file: Path) -> tuple[str, Slugs]:
+    return text, USUAL_SLUGS
+
+
 class Folder:
     """The documents below a folder, at the addresses their generator publishes them under.
 
     `site_url` is where the book is published; without it, pages are known by their file's URI. Files and folders to
-    `exclude`, named from the root, are no part of the book.
+    `exclude`, named from the root, are no part of the book. `prepare` is handed the text of each file, and its path,
+    before it is read.
     """
 
     def __init__(
-        self, root: str | Path, *, site_url: str = "", style: Style | None = None, exclude: Collection[str] = ()
+        self,
+        root: str | Path,
+        *,
+        site_url: str = "",
+        style: Style | None = None,
+        exclude: Collection[str] = (),
+        prepare: Prepare = _unchanged,
     ) -> None:
         given = Path(root).expanduser()
         if not (given.is_dir() or given.is_file()):
@@ -53,6 +69,7 @@ class Folder:
         self._site_url = site_url
         self._style = style or detect(self._root)
         self._exclude = frozenset(map(PurePosixPath, exclude))
+        self._prepare = prepare
 
     @property
     def name(self) -> str:
@@ -71,13 +88,13 @@ class Folder:
         for path in paths:
             if isinstance(path, PurePosixPath) and not self._exclude.isdisjoint((path, *path.parents)):
                 continue
-            item = path if isinstance(path, Skipped) else self._list(path)
+            item = path if isinstance(path, Skipped) else self.entry(path)
             if isinstance(item, Listed) and known.setdefault(item.url, item.path) != item.path:
                 item = Skipped(item.path, f"{known[item.url]!r} is published at the same address, {item.url}")
             if item:
                 yield item
 
-    def _list(self, path: PurePosixPath) -> Listed | Skipped | None:
+    def entry(self, path: PurePosixPath) -> Listed | Skipped | None:
         """What is said about one file; nothing at all for a file no one would take for a page."""
         suffix = path.suffix.lower()
         if suffix not in readers.SUPPORTED:
@@ -114,7 +131,8 @@ class Folder:
     def _read(self, listed: Listed) -> Page:
         path = PurePosixPath(listed.path)
         text, stat = self._load(path)
-        draft = readers.read(text, suffix=path.suffix, style=self._style)
+        text, slugs = self._prepare(text, self._file(path))
+        draft = readers.read(text, suffix=path.suffix, style=self._style, slugs=slugs)
         text, blocks = compose(draft.parts)
         if not blocks:
             raise Unreadable("there is no text in it")

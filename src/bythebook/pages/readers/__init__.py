@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bythebook.pages import Unreadable
-from bythebook.pages.generators import Style
+from bythebook.pages.generators import USUAL_SLUGS, Slugs, Style
 
 if TYPE_CHECKING:
     from bythebook.pages.compose import Draft
@@ -22,10 +22,10 @@ PLAIN = frozenset([".txt", ".text"])
 SUPPORTED = MARKDOWN | MDX | HTML | RESTRUCTURED | PLAIN
 
 
-def read(text: str, *, suffix: str, style: Style) -> Draft:
+def read(text: str, *, suffix: str, style: Style, slugs: Slugs = USUAL_SLUGS) -> Draft:
     """Read a document by the ending of its file name. Raises Unreadable, and nothing else, whatever the text."""
     try:
-        return _read(text, suffix.lower(), style)
+        return _read(text, suffix.lower(), style, slugs)
     except Unreadable:
         raise
     except RecursionError as exc:
@@ -34,7 +34,7 @@ def read(text: str, *, suffix: str, style: Style) -> Draft:
         raise Unreadable(f"its text could not be understood ({type(exc).__name__}: {exc})") from exc
 
 
-def _read(text: str, suffix: str, style: Style) -> Draft:
+def _read(text: str, suffix: str, style: Style, slugs: Slugs) -> Draft:
     # Parsers are imported when the first page of their kind is met: a book rarely needs them all.
     if suffix in MDX or (suffix in MARKDOWN and style is Style.DOCUSAURUS):
         from bythebook.pages.readers import mdx
@@ -43,7 +43,7 @@ def _read(text: str, suffix: str, style: Style) -> Draft:
     if suffix in MARKDOWN:
         from bythebook.pages.readers import markdown
 
-        return markdown.read(text, style=style)
+        return markdown.read(text, style=style, slugs=slugs)
     if suffix in HTML:
         from bythebook.pages.readers import html
 
