@@ -331,16 +331,22 @@ class Book:
 
     def _sources(self, given: Sequence[PageSource | Path | str]) -> list[PageSource]:
         """The sources as they are, and paths as the folders and files they name."""
-        from bythebook.pages.folder import Folder
-        from bythebook.pages.generators import Style
+        return [open_source(self._settings, item) if isinstance(item, (str, Path)) else item for item in given]
 
-        style = self._settings.site_style
-        return [
-            Folder(Path(source), site_url=self._settings.site_url, style=None if style == "auto" else Style(style))
-            if isinstance(source, (str, Path))
-            else source
-            for source in given
-        ]
+
+def open_source(settings: Settings, path: Path | str) -> PageSource:
+    """The pages at a path, as the settings want them read."""
+    from bythebook.pages.generators import Aside, Style, Wish
+    from bythebook.pages.opening import open_path
+
+    style = settings.site_style
+    wish = Wish(
+        frozenset(Aside) if "all" in settings.site_include else frozenset(map(Aside, settings.site_include)),
+        settings.site_version,
+        settings.site_locale,
+        settings.site_builder,
+    )
+    return open_path(path, site_url=settings.site_url, style=None if style == "auto" else Style(style), wish=wish)
 
 
 def status_of(settings: Settings) -> Status:

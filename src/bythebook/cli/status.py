@@ -31,6 +31,8 @@ def _show(shown: Status) -> None:
         _line("Source", f"{source.name}: {source.pages} pages, coverage {source.coverage:.0%}")
         for skipped in source.skipped:
             _line("", f"skipped {skipped.path}: {skipped.reason}")
+        if source.left_out:
+            _line("", f"{len(source.left_out)} left out on purpose; 'bythebook ingest --dry-run' names them")
     tried = shown.calibration
     _line(
         "Refusal",
