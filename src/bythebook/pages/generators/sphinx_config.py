@@ -26,7 +26,7 @@ class Config:
     base_url: str
     file_suffix: str
     definitions: str
-    """The text that every document can rely on: its prolog and epilog, and what the project is called."""
+    """The text that every document can rely on: its prolog and epilog, and its version."""
 
 
 def read(file: Path) -> Config:
@@ -49,7 +49,7 @@ def read(file: Path) -> Config:
 
 def _definitions(said: dict[str, Any]) -> Iterator[str]:
     yield from (text for name in ("rst_prolog", "rst_epilog") if (text := _text(said.get(name))))
-    for name in ("project", "version", "release"):
+    for name in ("version", "release"):
         if value := _text(said.get(name)):
             yield f".. |{name}| replace:: {value}"
 
