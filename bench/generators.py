@@ -37,6 +37,7 @@ class Found:
 
     pages: int = 0
     anchors: int = 0
+    in_sitemap: int = 0
     not_in_sitemap: list[str] = field(default_factory=list)
     missing_pages: list[str] = field(default_factory=list)
     missing_anchors: list[str] = field(default_factory=list)
@@ -97,8 +98,9 @@ async def _compared(project: Project, site: Path, url: str) -> Found:
         if not entry.url.startswith(url):
             continue  # A file of the repository, which no site has.
         found.pages += 1
-        if sitemap and entry.url not in sitemap:
-            found.not_in_sitemap.append(entry.url)
+        if sitemap:
+            found.in_sitemap += 1
+            found.not_in_sitemap += [entry.url] if entry.url not in sitemap else []
         file = _file(site, unquote(urlsplit(entry.url).path).removeprefix(base))
         if file is None:
             found.missing_pages.append(entry.url)
@@ -149,9 +151,11 @@ def _show(found: Found, *, as_json: bool) -> None:
         return
     for name, total, missing in (
         ("addresses", found.pages, found.missing_pages),
-        ("sitemap", found.pages, found.not_in_sitemap),
+        ("sitemap", found.in_sitemap, found.not_in_sitemap),
         ("anchors", found.anchors, found.missing_anchors),
     ):
+        if name == "sitemap" and not total:
+            continue
         share = 1 - len(missing) / total if total else 1.0
         print(f"{name:<10} {total - len(missing)} of {total} are in the site ({share:.2%})")
         for each in missing[:20]:

@@ -2,7 +2,7 @@ import os
 
 project = "The Kiln"
 release = "2.1"
-extensions = ["sphinx.ext.todo"] + ["myst_parser"]
+extensions = ["sphinx.ext.todo", "myst_parser"]
 exclude_patterns = ["_build"]
 exclude_patterns += ["firing/old*"]
 html_baseurl = "https://kiln.example/en/"
