@@ -54,7 +54,8 @@ async def left_out(project: Project) -> dict[str, str]:
 
 
 async def page(project: Project, path: str) -> Page:
-    return next([await project.read(entry)] for entry in await listed(project) if entry.path == path)[0]
+    (entry,) = [entry for entry in await listed(project) if entry.path == path]
+    return await project.read(entry)
 
 
 async def anchors(project: Project, path: str) -> list[str]:
@@ -350,6 +351,7 @@ async def test_nothing_outside_of_the_project_is_read(tidepool: Path, tmp_path: 
 
     found = [entry async for entry in project.listing()]
     assert "secret" not in " ".join(entry.path for entry in found if isinstance(entry, Listed))
+    assert [entry.path for entry in found if isinstance(entry, Skipped)] == [".."]
     assert (await page(project, "docs/01-intro.md")).text == "A\n\nx"
 
 

@@ -48,11 +48,12 @@ def outline(root: Path, config: Path, *, within: Path, wish: Wish, glances: Glan
     locale = _locale(said, wish.locale)
     skipped: list[Skipped] = []
     places: list[Place] = []
-    docs = [plugin for plugin in said.plugins if plugin.kind == "docs" and (root / plugin.path).is_dir()]
+    inside = [plugin for plugin in said.plugins if _is_inside(root, plugin, within, skipped)]
+    docs = [plugin for plugin in inside if plugin.kind == "docs"]
     _check_version(root, docs, wish.version)
     for plugin in docs:
         places.extend(_Docs(root, said, plugin, locale, wish.version, glances).places(skipped))
-    for plugin in said.plugins:
+    for plugin in inside:
         if plugin.kind == "blog":
             places.extend(_posts(root, said, plugin, locale, glances))
         elif plugin.kind == "pages":
@@ -67,6 +68,17 @@ def outline(root: Path, config: Path, *, within: Path, wish: Wish, glances: Glan
         prepare=inclusion.prepare,
         parts=inclusion.parts,
     )
+
+
+def _is_inside(root: Path, plugin: Plugin, within: Path, skipped: list[Skipped]) -> bool:
+    """Whether there is such a folder. One that is outside of the project is reported."""
+    folder = (root / plugin.path).resolve()
+    if not folder.is_dir():
+        return False
+    if not folder.is_relative_to(within):
+        skipped.append(Skipped(plugin.path, "the folder is outside of the project, and of the repository it is in"))
+        return False
+    return True
 
 
 def _locale(said: Site, wanted: str) -> str:
@@ -147,7 +159,7 @@ class _Docs:
         """Where the documents are: the translated ones first."""
         name, prefix = self.version.name, _prefix(self.plugin)
         here = self.plugin.path if name == _CURRENT else f"{prefix}versioned_docs/version-{name}"
-        return (self._translated / self._label, self.root / here)
+        return (self._translated / self._label, (self.root / here).resolve())
 
     @property
     def _label(self) -> str:
@@ -295,11 +307,12 @@ def _translations(root: Path, site: Site, plugin: Plugin, locale: str) -> Path:
 
 
 def _posts(root: Path, site: Site, plugin: Plugin, locale: str, glances: Glances) -> Iterator[Place]:
-    for path in walk(root / plugin.path, style=Style.DOCUSAURUS) if (root / plugin.path).is_dir() else ():
+    folder = (root / plugin.path).resolve()
+    for path in walk(folder, style=Style.DOCUSAURUS):
         if isinstance(path, Skipped) or path.suffix not in _WRITTEN:
             continue
         translated = _translations(root, site, plugin, locale) / path
-        file = translated if translated.is_file() else root / plugin.path / path
+        file = translated if translated.is_file() else folder / path
         name = str(path.with_suffix(""))
         dated = _POST.fullmatch(name)
         usual = f"{dated['date'].replace('-', '/')}/{dated['folder']}{dated['text']}" if dated else name
@@ -309,12 +322,13 @@ def _posts(root: Path, site: Site, plugin: Plugin, locale: str, glances: Glances
 
 
 def _pages(root: Path, site: Site, plugin: Plugin, locale: str) -> Iterator[Place]:
-    for path in walk(root / plugin.path, style=Style.DOCUSAURUS) if (root / plugin.path).is_dir() else ():
+    folder = (root / plugin.path).resolve()
+    for path in walk(folder, style=Style.DOCUSAURUS):
         if isinstance(path, Skipped) or path.suffix not in {*_WRITTEN, ".js", ".jsx", ".ts", ".tsx"}:
             continue
         if any(path.name.endswith(f"{mark}{path.suffix}") for mark in (".d", ".test", ".spec", ".module")):
             continue
-        file, name = root / plugin.path / path, str(path.with_suffix(""))
+        file, name = folder / path, str(path.with_suffix(""))
         if path.suffix not in _WRITTEN:
             yield Place(file, "", name, reason="a page made of components, outside of the docs")
             continue
