@@ -455,3 +455,34 @@ async def test_links_that_leave_the_documents_are_reported(tidepool: Path, tmp_p
     skipped = [entry async for entry in Project(tidepool).listing() if isinstance(entry, Skipped)]
 
     assert skipped == [Skipped("docs/link.md", "it is a link that leaves the folder")]
+
+
+async def test_a_navigation_that_repeats_itself_without_end_comes_to_one(orchard: Path) -> None:
+    levels = [f"l{n}: &l{n} [{{a: *l{n - 1}}}, {{b: *l{n - 1}}}, {{c: *l{n - 1}}}]" for n in range(1, 28)]
+    lines = ["site_url: https://o.example", "l0: &l0 [index.md]", *levels, "nav: *l27"]
+    (orchard / "mkdocs.yml").write_text("\n".join(lines))
+
+    assert "https://o.example/" in [entry.url for entry in await listed(Project(orchard))]
+
+
+async def test_a_sidebar_that_repeats_itself_without_end_comes_to_one(tidepool: Path) -> None:
+    levels = [
+        f"const l{n} = [...l{n - 1}, ...l{n - 1}, {{type: 'category', label: 'a', items: l{n - 1}}}];"
+        for n in range(1, 28)
+    ]
+    text = "\n".join(["const l0 = ['intro', 'loose'];", *levels, "module.exports = {keeper: l27};"])
+    (tidepool / "sidebars.ts").write_text(text)
+
+    assert len(await listed(Project(tidepool))) == 9
+
+
+@pytest.mark.parametrize(
+    "line", ["```a", "# a", "import A from './a.mdx';", "--8<--", "{ .annotate }", "=", ".. toctree::"]
+)
+@pytest.mark.parametrize("name", ["tidepool", "orchard", "kiln"])
+async def test_a_document_made_to_be_slow_is_looked_at_in_time(tmp_path: Path, name: str, line: str) -> None:
+    root = shutil.copytree(BOOKS / name, tmp_path / name)
+    file = {"tidepool": "docs/loose.md", "orchard": "docs/shears.md", "kiln": "source/words.rst"}[name]
+    (root / file).write_text(f"{line}\n" * 20_000)
+
+    assert file in [entry.path for entry in await listed(Project(root))]

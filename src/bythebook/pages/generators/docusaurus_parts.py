@@ -6,11 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 from bythebook.pages.compose import fenced
+from bythebook.pages.generators import fences
 from bythebook.pages.generators.inclusion import Inclusion
 from bythebook.pages.readers import front_matter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from bythebook.pages.generators.glances import Glances
@@ -21,7 +21,6 @@ _IMPORT = re.compile(
     rf"^import[ \t]+(?P<name>\w+)[ \t]+from[ \t]+(?P<quote>['\"])(?P<path>[^'\"\n]+\.mdx?|{_RAW}[^'\"\n]+)(?P=quote);?",
     re.MULTILINE,
 )
-_FENCE = re.compile(r"(^[ \t]*(`{3,}|~{3,}).*?^[ \t]*\2[`~]*[ \t]*$)", re.MULTILINE | re.DOTALL)
 _PROPERTY = re.compile(r"(\w+)=(?:\"([^\"]*)\"|'([^']*)'|\{\s*['\"]([^'\"]*)['\"]\s*\})")
 _USED = re.compile(r"\{\s*props\.(\w+)\s*\}")
 _LANGUAGE = re.compile(r"\blanguage=[\"']([\w+#-]+)[\"']")
@@ -58,7 +57,7 @@ def _markdown(text: str, name: str, content: str) -> str:
         filled = _USED.sub(lambda used: given.get(used[1], used[0]), body)
         return f"\n\n{filled}\n\n"
 
-    return _outside_fences(text, lambda piece: tag.sub(shown, piece))
+    return fences.changed_outside(text, lambda piece: tag.sub(shown, piece))
 
 
 def _code(text: str, name: str, content: str) -> str:
@@ -69,12 +68,4 @@ def _code(text: str, name: str, content: str) -> str:
         language = _LANGUAGE.search(match["given"])
         return f"\n\n{fenced(content, language=language[1] if language else '')}\n\n"
 
-    return _outside_fences(text, lambda piece: block.sub(shown, piece))
-
-
-def _outside_fences(text: str, change: Callable[[str], str]) -> str:
-    pieces, position = [], 0
-    for fence in _FENCE.finditer(text):
-        pieces += [change(text[position : fence.start()]), fence[0]]
-        position = fence.end()
-    return "".join([*pieces, change(text[position:])])
+    return fences.changed_outside(text, lambda piece: block.sub(shown, piece))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from bythebook.pages.addresses import without_number
 from bythebook.pages.generators.literals import exported
-from bythebook.pages.generators.navigation import Entry, Section
+from bythebook.pages.generators.navigation import Allowance, Entry, Section
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -63,13 +63,14 @@ class Sidebars:
     category: Callable[[tuple[str, ...]], Category]
     translated: Callable[[str, str], str]
     """The label of a category in another language, by the name of its sidebar."""
+    _allowance: Allowance = field(default_factory=Allowance)
 
     def items(self, sidebars: dict[str, Any]) -> list[Item]:
         """The items of all sidebars, one after the other."""
         return [item for name, content in sidebars.items() for item in self._items(content, name, 0)]
 
     def _items(self, content: Any, sidebar: str, depth: int) -> Iterator[Item]:
-        if depth > _DEEPEST:
+        if depth > _DEEPEST or not self._allowance.take():
             return
         if isinstance(content, dict) and "type" not in content:
             for label, inner in content.items():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bythebook.pages import Unreadable
 from bythebook.pages.decoding import decode
+from bythebook.pages.generators import fences
 from bythebook.pages.readers import front_matter
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LARGEST = 20_000_000
-_FENCED = re.compile(r"^[ \t]*(?P<mark>`{3,}|~{3,}).*?^[ \t]*(?P=mark)`*~*[ \t]*$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^ {0,3}#[ \t]+(?P<atx>.+?)[ \t]*#*[ \t]*$|^(?P<setext>\S.*)\n=+[ \t]*$", re.MULTILINE)
 _UNDERLINED = re.compile(
     r"^(?:(?P<over>([!-/:-@\[-`{-~])\2+)[ \t]*\n)?[ \t]*(?P<title>\S.*)\n(?P<under>([!-/:-@\[-`{-~])\5+)[ \t]*$",
@@ -79,7 +79,7 @@ class Glances:
 
 def heading_of_markdown(text: str) -> str:
     """The first top heading, as it reads."""
-    match = _HEADING.search(_FENCED.sub("", text))
+    match = _HEADING.search(fences.prose(text))
     return _plain(match["atx"] or match["setext"]) if match else ""
 
 

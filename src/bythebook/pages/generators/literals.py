@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 _DEEPEST = 60
+_MOST = 100_000
+"""Characters, or elements of a list, beyond which a value is not put together: it was made to be endless."""
+_LARGEST = 2_000_000
 _SPACE = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z_$][\w$]*(?:\s*\??\.\s*[A-Za-z_$][\w$]*)*")
 _NUMBER = re.compile(r"[-+]?(?:0x[\da-fA-F]+|\d[\d_]*(?:\.\d+)?(?:e[-+]?\d+)?)")
@@ -47,7 +50,7 @@ UNKNOWN: Final = _Unknown()
 def exported(source: str) -> Any:
     """What a module exports, as far as it is written down. UNKNOWN where nothing is."""
     match = _EXPORT.search(source)
-    if match is None:
+    if match is None or len(source) > _LARGEST:
         return UNKNOWN
     try:
         return _Reader(source).value(match.end())[0]
@@ -89,7 +92,8 @@ class _Reader:
             return (value if value else other), end
         if self.text.startswith("+", position):
             other, end = self.value(position + 1)
-            return (value + other if isinstance(value, str) and isinstance(other, str) else UNKNOWN), end
+            texts = isinstance(value, str) and isinstance(other, str) and len(value) + len(other) < _MOST
+            return (value + other if texts else UNKNOWN), end
         if position >= len(self.text) or self.text[position] in ",;])}" or self._is_a_new_line(position):
             return value, position
         return UNKNOWN, self._past_expression(position)
@@ -129,6 +133,8 @@ class _Reader:
         """A template whose holes have names that are known."""
         values = {name: self._named(name) for name in _HOLE.findall(template)}
         if "${" in _HOLE.sub("", template) or not all(isinstance(value, str | int) for value in values.values()):
+            return UNKNOWN
+        if sum(len(str(values[name])) for name in _HOLE.findall(template)) > _MOST:
             return UNKNOWN
         return _HOLE.sub(lambda match: str(values[match[1]]), template)
 
@@ -170,7 +176,7 @@ class _Reader:
             spread = self.text.startswith("...", position)
             value, end = self.value(position + 3 if spread else position)
             if spread:
-                found.extend(value if isinstance(value, list) else [])
+                found.extend(value if isinstance(value, list) and len(found) + len(value) < _MOST else [])
             else:
                 found.append(value)
             position = self._past_space(max(end, position + 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from bythebook.pages.anchors import configured_slug
 from bythebook.pages.generators import Aside, Outline, Place, Slugs, Style, besides, mkdocs_parts
 from bythebook.pages.generators.glances import Glance, Glances, heading_of_markdown
 from bythebook.pages.generators.mkdocs_config import Config, read
-from bythebook.pages.generators.navigation import Arranged, Entry, Section, arranged, entries
+from bythebook.pages.generators.navigation import Allowance, Arranged, Entry, Section, arranged, entries
 from bythebook.pages.generators.patterns import ignored
 from bythebook.pages.walking import walk
 
@@ -86,6 +86,7 @@ class _Docs:
     config: Config
     glances: Glances
     files: tuple[PurePosixPath, ...]
+    _allowance: Allowance = field(default_factory=Allowance)
 
     def places(self) -> list[Place]:
         nav = self.config.nav
@@ -145,6 +146,8 @@ class _Docs:
 
     def _items(self, nav: Iterable[Any], depth: int) -> Iterator[Item]:
         for item in nav if depth < _DEEPEST else ():
+            if not self._allowance.take():
+                return
             if isinstance(item, str):
                 yield Entry(_document(item))
             elif isinstance(item, dict):

@@ -25,9 +25,7 @@ _SECTION = re.compile(r"(?P<path>[^:]+):(?P<name>[A-Za-z_][\w-]*)")
 _MARK = re.compile(r"^.*-+8<-+[ \t]*\[(?:start|end):[^\]\n]*\].*\n?", re.MULTILINE)
 
 _CODE_MARK = re.compile(r"[ \t]*(?:#|//|--|;|<!--|/\*|%)[ \t]*\(\d+\)!(?:[ \t]*(?:-->|\*/))?[ \t]*$", re.MULTILINE)
-_ANNOTATED = re.compile(
-    r"(?P<text>(?:^[ \t]*\S.*\n)+)(?P<list>^[ \t]*\{[^{}\n]*\.annotate\b[^{}\n]*\}[ \t]*$)", re.MULTILINE
-)
+_ANNOTATED = re.compile(r"[ \t]*\{[^{}]*\.annotate\b[^{}]*\}[ \t]*")
 _MARK_IN_TEXT = re.compile(r"[ \t]?\(\d+\)")
 
 
@@ -44,8 +42,19 @@ def without_annotation_marks(text: str) -> str:
     if ")!" in text:
         text = _CODE_MARK.sub("", text)
     if ".annotate" in text:
-        text = _ANNOTATED.sub(lambda match: _MARK_IN_TEXT.sub("", match["text"]) + match["list"], text)
+        text = "\n".join(_without_marks(text.split("\n")))
     return text
+
+
+def _without_marks(lines: list[str]) -> list[str]:
+    """The lines, where a paragraph that is annotated says so in its last one."""
+    start = 0
+    for at, line in enumerate(lines):
+        if not line.strip():
+            start = at + 1
+        elif _ANNOTATED.fullmatch(line):
+            lines[start:at] = [_MARK_IN_TEXT.sub("", above) for above in lines[start:at]]
+    return lines
 
 
 def inclusion(root: Path, docs: Path, said: Config, *, within: Path, glances: Glances) -> Inclusion:

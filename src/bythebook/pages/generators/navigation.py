@@ -38,6 +38,17 @@ class Arranged:
     module: str
 
 
+@dataclass(slots=True)
+class Allowance:
+    """How many items a navigation may still have. One that repeats its own parts would have no end."""
+
+    left: int = 50_000
+
+    def take(self) -> bool:
+        self.left -= 1
+        return self.left >= 0
+
+
 def arranged(items: Sequence[Item]) -> dict[str, Arranged]:
     """The documents in reading order, each once, at its first place.
 

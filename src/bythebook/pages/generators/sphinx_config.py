@@ -119,18 +119,17 @@ def _value(node: ast.expr, known: dict[str, Any]) -> Any:
         case ast.JoinedStr():
             holes = (piece.value if isinstance(piece, ast.FormattedValue) else piece for piece in node.values)
             pieces = [_value(hole, known) for hole in holes]
-            value = "".join(map(str, pieces)) if None not in pieces else None
+            known_all = None not in pieces and sum(len(str(piece)) for piece in pieces) < _LARGEST
+            value = "".join(map(str, pieces)) if known_all else None
         case _:
             value = None
     return value
 
 
 def _added(left: Any, right: Any) -> Any:
-    if isinstance(left, str) and isinstance(right, str):
-        return left + right
-    if isinstance(left, list) and isinstance(right, list):
-        return left + right
-    return left
+    texts = isinstance(left, str) and isinstance(right, str)
+    lists = isinstance(left, list) and isinstance(right, list)
+    return left + right if (texts or lists) and len(left) + len(right) < _LARGEST else left
 
 
 def _text(value: Any) -> str:

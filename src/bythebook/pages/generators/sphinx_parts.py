@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from bythebook.pages.generators import fences
 from bythebook.pages.generators.inclusion import Inclusion
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ _SELECTS = frozenset(
     ]
 )
 _COMMENT = re.compile(r"^(?:%.*|\+\+\+.*)$\n?", re.MULTILINE)
-_CODE = re.compile(r"(^[ \t]*(?P<mark>`{3,}|~{3,}).*?^[ \t]*(?P=mark)[ \t]*$)", re.MULTILINE | re.DOTALL)
 _MARKDOWN = frozenset([".md", ".markdown"])
 
 
@@ -83,9 +83,5 @@ def _language(path: str) -> str:
 def completed(text: str, file: Path, definitions: str) -> str:
     """The text with what the configuration adds, or without what only MyST sees."""
     if file.suffix.lower() in _MARKDOWN:
-        pieces = _CODE.split(text) if "\n%" in text or "\n+++" in text else None
-        if pieces is None:
-            return text
-        # Every third piece is a fence, with its mark behind it.
-        return "".join(_COMMENT.sub("", text) if at % 3 == 0 else text for at, text in enumerate(pieces) if at % 3 != 2)
+        return fences.changed_outside(text, lambda piece: _COMMENT.sub("", piece))
     return f"{text}\n\n{definitions}\n" if definitions and "|" in text else text
