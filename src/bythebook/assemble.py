@@ -346,9 +346,6 @@ class Book:
         self, given: Sequence[PageSource | Path | str], stack: ExitStack, *, progress: Progress, keep: bool
     ) -> list[PageSource]:
         """The sources as they are, paths as the folders and files they name, and addresses as the sites there."""
-        from bythebook.pages.folder import Folder
-        from bythebook.pages.generators import Style
-
         sources: list[PageSource] = []
         for source in given:
             if isinstance(source, str) and "://" in source:
@@ -356,8 +353,7 @@ class Book:
                 stack.callback(site.close)
                 sources.append(site)
             elif isinstance(source, (str, Path)):
-                style = None if self._settings.site_style == "auto" else Style(self._settings.site_style)
-                sources.append(Folder(Path(source), site_url=self._settings.site_url, style=style))
+                sources.append(open_source(self._settings, source))
             else:
                 sources.append(source)
         return sources
@@ -379,6 +375,21 @@ class Book:
         path = chosen.data_dir / "sites" / file_name(url)
         archive = partial(Archive.open if keep else Archive.copy_of, path)
         return Site(url, archive=archive, site_url=chosen.site_url, limits=limits, progress=progress)
+
+
+def open_source(settings: Settings, path: Path | str) -> PageSource:
+    """The pages at a path, as the settings want them read."""
+    from bythebook.pages.generators import Aside, Style, Wish
+    from bythebook.pages.opening import open_path
+
+    style = settings.site_style
+    wish = Wish(
+        frozenset(Aside) if "all" in settings.site_include else frozenset(map(Aside, settings.site_include)),
+        settings.site_version,
+        settings.site_locale,
+        settings.site_builder,
+    )
+    return open_path(path, site_url=settings.site_url, style=None if style == "auto" else Style(style), wish=wish)
 
 
 def status_of(settings: Settings) -> Status:

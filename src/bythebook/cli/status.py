@@ -45,6 +45,8 @@ def _show(shown: Status) -> None:
             _line("", f"skipped {skipped.path}: {skipped.reason}")
         if len(source.skipped) > _MOST_SHOWN:
             _line("", f"... and {len(source.skipped) - _MOST_SHOWN} more; --json lists them all")
+        if source.left_out:
+            _line("", f"{len(source.left_out)} left out on purpose; 'bythebook ingest --dry-run' names them")
 
 
 def _refusal(tried: Calibration, threshold: float | Literal["auto"]) -> Iterator[tuple[str, str]]:

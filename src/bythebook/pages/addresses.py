@@ -24,7 +24,12 @@ def address(path: PurePosixPath, *, site_url: str, style: Style, slug: str = "",
 
     `slug` and `name` are what the page says about itself in its front matter (`slug` and `id`).
     """
-    return site_url.rstrip("/") + quote(_route(path, style, slug, name), safe=_UNESCAPED)
+    return joined(site_url, _route(path, style, slug, name))
+
+
+def joined(site_url: str, route: str) -> str:
+    """The URL of a route of a site."""
+    return site_url.rstrip("/") + quote(route, safe=_UNESCAPED)
 
 
 def is_index(path: PurePosixPath) -> bool:
@@ -55,7 +60,7 @@ def _route(path: PurePosixPath, style: Style, slug: str, name: str) -> str:
 def _docusaurus_route(path: PurePosixPath, slug: str, name: str) -> str:
     folders = [without_number(part) for part in path.parent.parts]
     stem = without_number(path.stem)
-    own_folder = bool(folders) and stem.lower() == folders[-1].lower()
+    own_folder = bool(folders) and path.stem.lower() == path.parent.name.lower()
     if slug:
         return _joined(*([] if slug.startswith("/") else folders), slug.strip("/"))
     if is_index(path) or own_folder:

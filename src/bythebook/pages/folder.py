@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from bythebook.errors import InputError
@@ -15,13 +16,13 @@ from bythebook.pages.addresses import address, is_index, without_number
 from bythebook.pages.capped import CappedReader
 from bythebook.pages.compose import compose
 from bythebook.pages.decoding import decode
-from bythebook.pages.generators import Style, detect
+from bythebook.pages.generators import USUAL_SLUGS, Slugs, Style, detect
 from bythebook.pages.readers import documents
 from bythebook.pages.walking import walk
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import AsyncIterator, Callable, Collection, Iterator
+    from collections.abc import AsyncIterator, Collection, Iterator
 
     from bythebook.pages.compose import Draft
 
@@ -41,15 +42,30 @@ _EXPECTED = {
 _NOT_CONTENT = frozenset(["robots.txt", "requirements.txt", "cmakelists.txt", "llms.txt", "llms-full.txt", "404.html"])
 
 
+Prepare: TypeAlias = Callable[[str, Path], tuple[str, Slugs]]
+"""A text as it is to be read, and how the ids of its headings are made."""
+
+
+def _unchanged(text: str, _file: Path) -> tuple[str, Slugs]:
+    return text, USUAL_SLUGS
+
+
 class Folder:
     """The documents below a folder, at the addresses their generator publishes them under.
 
     `site_url` is where the book is published; without it, pages are known by their file's URI. Files and folders to
-    `exclude`, named from the root, are no part of the book.
+    `exclude`, named from the root, are no part of the book. `prepare` is handed the text of each file, and its path,
+    before it is read.
     """
 
     def __init__(
-        self, root: str | Path, *, site_url: str = "", style: Style | None = None, exclude: Collection[str] = ()
+        self,
+        root: str | Path,
+        *,
+        site_url: str = "",
+        style: Style | None = None,
+        exclude: Collection[str] = (),
+        prepare: Prepare = _unchanged,
     ) -> None:
         given = Path(root).expanduser()
         if not (given.is_dir() or given.is_file()):
@@ -61,6 +77,7 @@ class Folder:
         self._documents = CappedReader()
         self._chapters: dict[Listed, list[Listed | Skipped]] = {}
         """What a document of several pages was found to hold, when it looked like this."""
+        self._prepare = prepare
 
     @property
     def name(self) -> str:
@@ -95,7 +112,7 @@ class Folder:
 
     def _list_pages(self, path: PurePosixPath) -> list[Listed | Skipped]:
         """What is said about one file, which may hold several pages."""
-        item = self._list(path)
+        item = self.entry(path)
         if isinstance(item, Listed) and documents.has_chapters(path):
             if item not in self._chapters:
                 self._chapters[item] = self._list_chapters(item, self._file(path))
@@ -112,7 +129,7 @@ class Folder:
             for chapter in chapters
         ]
 
-    def _list(self, path: PurePosixPath) -> Listed | Skipped | None:
+    def entry(self, path: PurePosixPath) -> Listed | Skipped | None:
         """What is said about one file; nothing at all for a file no one would take for a page."""
         suffix = path.suffix.lower()
         if suffix not in readers.SUPPORTED | documents.SUPPORTED:
@@ -182,7 +199,8 @@ class Folder:
                 raise Unreadable("it has no page of its own; its chapters are pages")
             if path.suffix.lower() in documents.SUPPORTED:
                 return self._documents.read(file, part=chapter), stat
-            return readers.read(decode(file.read_bytes()), suffix=path.suffix, style=self._style), stat
+            text, slugs = self._prepare(decode(file.read_bytes()), file)
+            return readers.read(text, suffix=path.suffix, style=self._style, slugs=slugs), stat
         except FileNotFoundError as exc:
             raise Unreadable("it is gone; it was there when the folder was listed") from exc
         except OSError as exc:

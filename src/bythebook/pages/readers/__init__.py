@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from bythebook.pages import Unreadable
-from bythebook.pages.generators import Style
+from bythebook.pages.generators import USUAL_SLUGS, Slugs, Style
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,10 +28,10 @@ NOTEBOOK = frozenset([".ipynb"])
 SUPPORTED = MARKDOWN | MDX | HTML | RESTRUCTURED | PLAIN | ASCIIDOC | NOTEBOOK
 
 
-def read(text: str, *, suffix: str, style: Style) -> Draft:
+def read(text: str, *, suffix: str, style: Style, slugs: Slugs = USUAL_SLUGS) -> Draft:
     """Read a document by the ending of its file name. Raises Unreadable, and nothing else, whatever the text."""
     with understanding():
-        return _read(text, suffix.lower(), style)
+        return _read(text, suffix.lower(), style, slugs)
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def understanding() -> Iterator[None]:
         raise Unreadable(f"its text could not be understood ({type(exc).__name__}: {exc})") from exc
 
 
-def _read(text: str, suffix: str, style: Style) -> Draft:
+def _read(text: str, suffix: str, style: Style, slugs: Slugs) -> Draft:
     # Parsers are imported when the first page of their kind is met: a book rarely needs them all.
     if suffix in MDX or (suffix in MARKDOWN and style is Style.DOCUSAURUS):
         from bythebook.pages.readers import mdx
@@ -56,7 +56,7 @@ def _read(text: str, suffix: str, style: Style) -> Draft:
     if suffix in MARKDOWN:
         from bythebook.pages.readers import markdown
 
-        return markdown.read(text, style=style)
+        return markdown.read(text, style=style, slugs=slugs)
     if suffix in NOTEBOOK:
         from bythebook.pages.readers import notebook
 
