@@ -97,16 +97,19 @@ class Book:
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
             self._finder = await self._hosted(stack)
-            self._shelf = Shelf(self._generations, self._finder.identity if self._finder else IDENTITY)
+            identity = self._finder.identity if self._finder else IDENTITY
+            self._shelf = Shelf(self._generations, identity)
             stack.callback(self._shelf.close)
-            # The index opens while the model loads: a first answer waits for the slower of the two.
-            shelf = asyncio.create_task(self._shelf.prepare())
+            # The index opens while the model loads: a first answer waits for the slower of the two. One that cannot be
+            # asked may still be made anew.
+            shelf = asyncio.create_task(self._shelf.prepare()) if self._made_with == identity else None
             self._local = await stack.enter_async_context(local_embedder(await self._models()))
             self.reader: Embedder = RememberingEmbedder(self._local)
             """Reads closely what was found, and proves answers."""
             self.embedder: Embedder = RememberingEmbedder(self._finder) if self._finder else self.reader
             """Finds: the vectors of the index are its."""
-            await shelf
+            if shelf:
+                await shelf
             self.retriever = Retriever(self.embedder, reader=self.reader if self._finder else None)
             self._stack = stack.pop_all()
         return self
@@ -345,7 +348,7 @@ class Book:
             overlap=self._choice.chunk_overlap if overlap == "auto" else overlap,
         )
         folder = self._settings.data_dir / "index"
-        reader = self._local if self._finder else None
+        reader = self.reader if self._finder else None
         return Workshop(folder, self._generations, self._finder or self._local, sizes, progress, reader)
 
     def _sources(self, given: Sequence[PageSource | Path | str]) -> list[PageSource]:

@@ -9,6 +9,7 @@ import typer
 
 from bythebook.cli.doing import SOME_SKIPPED, echo, print_json, run, say, settings, showing_progress
 from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
+from bythebook.errors import BookError
 
 if TYPE_CHECKING:
     from bythebook.ingest import Report
@@ -51,9 +52,14 @@ async def _ingest(chosen: Settings, sources: list[Path], *, dry_run: bool, alone
     from bythebook.assemble import Book
 
     async with Book.open(chosen, say=say) as book:
-        with showing_progress() as progress:
-            work = book.rehearse if dry_run else book.ingest
-            return await work(*sources, progress=progress, alone=alone, rebuild=rebuild)
+        work = book.rehearse if dry_run else book.ingest
+        try:
+            with showing_progress() as progress:
+                return await work(*sources, progress=progress, alone=alone, rebuild=rebuild)
+        except BookError as error:
+            if error.stage == "embedding":
+                say("What was embedded so far is kept: the same command goes on from there.")
+            raise
 
 
 def summary(report: Report, *, dry_run: bool) -> str:
