@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from bythebook.answers.agent import Speaker
     from bythebook.answers.events import Event
     from bythebook.answers.extractive_model import ExtractiveModel
+    from bythebook.chunks.split import Sizes
     from bythebook.conversations import Conversation, Conversations
     from bythebook.conversations.asked import Asked, Feedback, Rating
     from bythebook.conversations.database import Database
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from bythebook.conversations.followups import Exchange
     from bythebook.gaps import GapReport
     from bythebook.ingest import Progress, Report
+    from bythebook.ingest.engine import Engine
     from bythebook.ingest.run import Workshop
     from bythebook.introduction import Introduction
     from bythebook.pages import PageSource
@@ -349,7 +351,19 @@ class Book:
         )
         folder = self._settings.data_dir / "index"
         reader = self.reader if self._finder else None
-        return Workshop(folder, self._generations, self._finder or self._local, sizes, progress, reader)
+        embedder = self._finder or self._local
+        return Workshop(folder, self._generations, embedder, sizes, progress, reader, self._engine(sizes))
+
+    def _engine(self, sizes: Sizes) -> Engine | None:
+        chosen = self._settings
+        if chosen.engine == "local":
+            return None
+        from bythebook.ingest.ray import RayEngine
+
+        models = chosen.model_folder.absolute()
+        engine = RayEngine(models, sizes, chosen.ray_address, chosen.ray_workers, hosted=self._finder is not None)
+        self._stack.callback(engine.close)
+        return engine
 
     def _sources(self, given: Sequence[PageSource | Path | str]) -> list[PageSource]:
         """The sources as they are, and paths as the folders and files they name."""

@@ -31,13 +31,16 @@ def ingest(
         str | None,
         typer.Option(help="local, cohere:MODEL or openai:MODEL. By default as the book was made.", show_default=False),
     ] = None,
+    engine: Annotated[
+        str | None, typer.Option(help="ray: read, cut and embed on a Ray cluster.", show_default=False)
+    ] = None,
     alone: Annotated[bool, typer.Option("--alone", help="Remove the pages of all other sources.")] = False,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Make the index from nothing.")] = False,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
     """Read pages into the book: only what is new or has changed."""
-    chosen = settings(data_dir=data_dir, site_url=site_url, site_style=site_style, embedder=embedder)
+    chosen = settings(data_dir=data_dir, site_url=site_url, site_style=site_style, embedder=embedder, engine=engine)
     report = run(_ingest(chosen, sources, dry_run=dry_run, alone=alone, rebuild=rebuild))
     if json:
         print_json(report)
