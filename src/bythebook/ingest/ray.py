@@ -155,6 +155,7 @@ class _ReadElsewhere:
         self._engine = engine
         self._unchanged = unchanged
         self._wanted: list[Listed] = []
+        self._addresses: set[str] = set()
         self._coming: AsyncGenerator[tuple[int, Any]] | None = None
         self._read: dict[str, Any] = {}
 
@@ -166,10 +167,11 @@ class _ReadElsewhere:
         async for entry in self._source.listing():
             if isinstance(entry, Listed) and not self._unchanged(self._source, entry):
                 self._wanted.append(entry)
+                self._addresses.add(entry.url)
             yield entry
 
     async def read(self, listed: Listed) -> Page:
-        if len(self._wanted) < FEW or listed not in self._wanted:
+        if len(self._wanted) < FEW or listed.url not in self._addresses:
             return await self._source.read(listed)
         if self._coming is None:
             self._coming = self._engine.read(self._source, self._wanted)
