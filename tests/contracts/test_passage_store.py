@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -12,11 +13,17 @@ from statistics import fmean, stdev
 import numpy as np
 import pytest
 import pytest_asyncio
+from qdrant_client import AsyncQdrantClient
 
 from bythebook.passages import EVERYWHERE, Filters, Passage, PassageStore
 from bythebook.passages.edge import EdgeStore
+from bythebook.passages.qdrant.connection import Address, QdrantServer, connected
+from bythebook.passages.qdrant.generations import Making, ServerGenerations
+from bythebook.passages.qdrant.manifest import Manifest
+from bythebook.passages.qdrant.store import QdrantStore
 from bythebook.passages.words import Words
 from passages_here import passage
+from qdrant_server import live_server, running_qdrant
 from wordbook import DIMENSION, vector_of
 
 AVERAGE = 8.0
@@ -29,7 +36,60 @@ async def edge(folder: Path) -> AsyncIterator[PassageStore]:
     store.close()
 
 
-ADAPTERS: list[Callable[[Path], AbstractAsyncContextManager[PassageStore]]] = [edge]
+@asynccontextmanager
+async def qdrant_server(_folder: Path) -> AsyncIterator[PassageStore]:
+    """A collection of a server, through the official client over a socket."""
+    with running_qdrant() as here:
+        async with connected(Address(here.url), reading_seconds=60.0) as server:
+            yield await _collection(server)
+
+
+@asynccontextmanager
+async def qdrant_local(_folder: Path) -> AsyncIterator[PassageStore]:
+    """The official client without a server: its own double, written by others, which knows nothing of our engine."""
+    client = AsyncQdrantClient(":memory:")
+    yield await _collection(QdrantServer(client, ":memory:", reading_seconds=60.0))
+    await client.close()
+
+
+@asynccontextmanager
+async def qdrant_live(_folder: Path) -> AsyncIterator[PassageStore]:
+    """A collection of the server that QDRANT_URL names, removed at the end."""
+    async with live_server() as server:
+        alias = f"bythebook-contract-{os.getpid()}"
+        there = ServerGenerations(server, alias)
+        name = await there.begin(MANIFEST, Making())
+        try:
+            yield QdrantStore(server, there.collection(name), Words(AVERAGE))
+        finally:
+            await there.remove(name)
+
+
+async def _collection(server: QdrantServer) -> QdrantStore:
+    there = ServerGenerations(server, "book")
+    name = await there.begin(MANIFEST, Making())
+    return QdrantStore(server, there.collection(name), Words(AVERAGE))
+
+
+MANIFEST = Manifest(
+    digest="0123456789abcdef",
+    size=0,
+    blocks=(),
+    pages=0,
+    chunks=0,
+    model="words",
+    dimension=DIMENSION,
+    average_length=AVERAGE,
+    calibration={},
+    chunking={},
+)
+
+ADAPTERS: list[Callable[[Path], AbstractAsyncContextManager[PassageStore]]] = [
+    edge,
+    qdrant_server,
+    qdrant_local,
+    qdrant_live,
+]
 """Each makes an empty store for vectors of DIMENSION, whose words are weighed for chunks of AVERAGE terms."""
 
 
