@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import replace
+from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -15,8 +15,8 @@ from bythebook.ask import Asker
 from bythebook.course import Pace
 from bythebook.errors import ConfigurationError, NotFound
 from bythebook.gaps.notebook import Notebook
+from bythebook.kept import open_kept
 from bythebook.passages import EVERYWHERE
-from bythebook.passages.generations import Generations
 from bythebook.passages.retriever import Retriever
 from bythebook.passages.shelf import Shelf
 from bythebook.upstream.deadline import Deadline
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from bythebook.ingest import Progress, Report
     from bythebook.ingest.run import Workshop
     from bythebook.introduction import Introduction
+    from bythebook.kept import Desk
     from bythebook.pages import PageSource
     from bythebook.passages import Filters, RetrievalContext
     from bythebook.passages.shelf import Edition
@@ -77,8 +78,6 @@ class Book:
         self._settings = settings
         self._say = say
         self._stack = AsyncExitStack()
-        self._generations = Generations(settings.data_dir / "index")
-        self._shelf = Shelf(self._generations, IDENTITY)
         self._speaker: Speaker | None = None
         self._introduced: tuple[str, Introduction] | None = None
         self._database: Database | None = None
@@ -94,6 +93,8 @@ class Book:
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
+            self._kept = await stack.enter_async_context(open_kept(self._settings))
+            self._shelf = Shelf(self._kept.library(IDENTITY, self._count))
             stack.callback(self._shelf.close)
             # The index opens while the model loads: a first answer waits for the slower of the two.
             shelf = asyncio.create_task(self._shelf.prepare())
@@ -121,6 +122,10 @@ class Book:
             await asyncio.to_thread(weights.download, folder, say=self._say)
         return folder
 
+    def _count(self, text: str) -> int:
+        """The embedder's tokens of a text, for a collection that does not know how many there are."""
+        return self._local.count(text)
+
     async def ingest(
         self,
         *sources: PageSource | Path | str,
@@ -134,7 +139,10 @@ class Book:
         """
         from bythebook.ingest.run import ingest
 
-        return await ingest(self._workshop(progress), self._sources(sources), alone=alone, rebuild=rebuild)
+        desk = await self._kept.desk(progress=progress)
+        work = self._workshop(desk, progress)
+        report = await ingest(work, self._sources(sources), alone=alone, rebuild=rebuild)
+        return await desk.publish(report, chunking=asdict(work.sizes), progress=progress)
 
     async def rehearse(
         self,
@@ -146,7 +154,8 @@ class Book:
         """What `ingest` would do, writing nothing."""
         from bythebook.ingest.run import rehearse
 
-        return await rehearse(self._workshop(progress), self._sources(sources), alone=alone, rebuild=rebuild)
+        work = self._workshop(await self._kept.desk(progress=progress), progress)
+        return await rehearse(work, self._sources(sources), alone=alone, rebuild=rebuild)
 
     async def search(self, query: str, *, top_k: int | None = None, filters: Filters = EVERYWHERE) -> RetrievalContext:
         """The passages that bear most on the query, best first."""
@@ -321,13 +330,12 @@ class Book:
         """The generation that is current now, open for looking at until the context ends."""
         return self._shelf.edition()
 
-    def _workshop(self, progress: Progress) -> Workshop:
+    def _workshop(self, desk: Desk, progress: Progress) -> Workshop:
         from bythebook.chunks.split import Sizes
         from bythebook.ingest.run import Workshop
 
         sizes = Sizes(limit=self._settings.chunk_tokens, overlap=self._settings.chunk_overlap)
-        folder = self._settings.data_dir / "index"
-        return Workshop(folder, self._generations, self._local, sizes, progress)
+        return Workshop(desk.folder, desk.generations, self._local, sizes, progress)
 
     def _sources(self, given: Sequence[PageSource | Path | str]) -> list[PageSource]:
         """The sources as they are, and paths as the folders and files they name."""
@@ -343,11 +351,16 @@ class Book:
         ]
 
 
-def status_of(settings: Settings) -> Status:
+async def status_of(settings: Settings) -> Status:
     """What the book is made of. Opens no model and reads no page."""
     from bythebook.status import status
 
-    return status(settings.data_dir, Generations(settings.data_dir / "index"), IDENTITY)
+    async with open_kept(settings) as kept:
+        identity = await kept.made_with() or IDENTITY
+        with ExitStack() as stack:
+            edition = await kept.library(identity, len).open(stack)
+            seen = await kept.coverage()
+            return status(edition, identity, data_dir=settings.data_dir, seen=seen, kept=kept.whereabouts)
 
 
 @asynccontextmanager

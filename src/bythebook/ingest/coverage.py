@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bythebook.ingest.plan import Coverage
 from bythebook.pages import Skipped
@@ -27,7 +27,11 @@ def remember_coverage(folder: Path, seen: Mapping[str, Coverage]) -> None:
 def recall_coverage(folder: Path) -> dict[str, Coverage]:
     """What is known of each source; empty when the file is lost or damaged, until the next ingest."""
     try:
-        data = json.loads((folder / _FILE).read_text(encoding="utf-8"))
-        return {name: Coverage(row["listed"], [Skipped(**s) for s in row["skipped"]]) for name, row in data.items()}
+        return as_coverage(json.loads((folder / _FILE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}
+
+
+def as_coverage(data: Mapping[str, Any]) -> dict[str, Coverage]:
+    """What was written down, as it was."""
+    return {name: Coverage(row["listed"], [Skipped(**s) for s in row["skipped"]]) for name, row in data.items()}

@@ -7,7 +7,7 @@ from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from bythebook.errors import ConfigurationError
+from bythebook.errors import BookError, ConfigurationError
 from bythebook.observe import figure, listeners, log
 from bythebook.passages.calibration import Calibration
 from bythebook.passages.catalogue import Catalogue
@@ -153,6 +153,15 @@ def open_edition(generations: Generations, identity: Identity, stack: ExitStack)
     store = stack.enter_context(closing(EdgeStore.open(folder / SHARD, words)))
     calibration = Calibration(**catalogue.fact("calibration"))
     return Edition(folder.name, store, catalogue, words, catalogue.chunk_count(), calibration)
+
+
+def identity_of(generations: Generations) -> Identity | None:
+    """What the current generation was made with, None where there is none that can be read."""
+    try:
+        with generations.reading() as folder, closing(Catalogue.open(folder / CATALOGUE)) as catalogue:
+            return Identity(**catalogue.fact("identity"))
+    except (BookError, TypeError):
+        return None
 
 
 def check_identity(catalogue: Catalogue, identity: Identity) -> None:
