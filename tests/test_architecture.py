@@ -29,8 +29,8 @@ ORDER = (
     ("access", "gaps"),
     ("ingest", "memory", "course", "witness", "ask", "status", "introduction"),
     ("settings",),
-    ("kept",),
-    ("assemble",),
+    ("kept", "embedders"),
+    ("assemble", "indexes"),
     ("web", "mcp"),
     ("cli", "evals", "testing", "__main__", "__init__"),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib import import_module
@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Self
 from bythebook.answers import AgentRequest
 from bythebook.ask import Asker
 from bythebook.course import Pace
-from bythebook.errors import ConfigurationError, NotFound
+from bythebook.embedders import open_hosted, open_local
+from bythebook.errors import DeadlineExceeded, NotFound, QdrantConnectionError, RateLimited, Unavailable
 from bythebook.gaps.notebook import Notebook
 from bythebook.kept import open_kept
 from bythebook.passages import EVERYWHERE
 from bythebook.passages.retriever import Retriever
 from bythebook.passages.shelf import Shelf
 from bythebook.upstream.deadline import Deadline
-from bythebook.vectors import installed
-from bythebook.vectors.local import IDENTITY, local_embedder
+from bythebook.vectors.local import IDENTITY
 from bythebook.vectors.remembering import RememberingEmbedder
 
 if TYPE_CHECKING:
@@ -49,12 +49,16 @@ if TYPE_CHECKING:
     from bythebook.passages.shelf import Edition
     from bythebook.settings import Settings
     from bythebook.status import Status
-    from bythebook.vectors import Embedder
+    from bythebook.vectors import Embedder, Identity
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_UNANSWERED = 3000
 WRITTEN_ELSEWHERE_SECONDS = 0.25
 """How long an answer that is not written down yet is waited for."""
+
+
+_FOR_NOW = (QdrantConnectionError, RateLimited, Unavailable, DeadlineExceeded)
+"""What may be over by the time of the first question."""
 
 
 def _unseen(_stage: str, _done: int, _total: int) -> None:
@@ -94,14 +98,22 @@ class Book:
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
             self._kept = await stack.enter_async_context(open_kept(self._settings))
-            self._shelf = Shelf(self._kept.library(IDENTITY, self._count))
+            made_with = await self._made_with()
+            self._choice = self._settings.embedding(made_with.model if made_with else "")
+            self._finder = await open_hosted(self._choice, made_with, stack)
+            identity = self._finder.identity if self._finder else IDENTITY
+            self._shelf = Shelf(self._kept.library(identity, self._count))
             stack.callback(self._shelf.close)
             # The index opens while the model loads: a first answer waits for the slower of the two.
             shelf = asyncio.create_task(self._shelf.prepare())
-            self._local = await stack.enter_async_context(local_embedder(await self._models()))
-            self.embedder: Embedder = RememberingEmbedder(self._local)
-            await shelf
-            self.retriever = Retriever(self.embedder)
+            self._local = await stack.enter_async_context(open_local(self._settings.model_folder, say=self._say))
+            self.reader: Embedder = RememberingEmbedder(self._local)
+            """Reads closely what was found, and proves answers."""
+            self.embedder: Embedder = RememberingEmbedder(self._finder) if self._finder else self.reader
+            """Finds: the vectors of the index are its."""
+            with suppress(*_FOR_NOW):
+                await shelf
+            self.retriever = Retriever(self.embedder, reader=self.reader if self._finder else None)
             self._stack = stack.pop_all()
         return self
 
@@ -111,20 +123,15 @@ class Book:
         await self._notebook.close()
         await self._stack.aclose()
 
-    async def _models(self) -> Path:
-        """The folder of the embedding model, which is fetched if it was never used on this machine."""
-        folder = self._settings.model_folder
-        try:
-            installed.find(folder)
-        except ConfigurationError:
-            from bythebook.vectors import weights
-
-            await asyncio.to_thread(weights.download, folder, say=self._say)
-        return folder
+    async def _made_with(self) -> Identity | None:
+        """Whose vectors the book has. A server that does not answer now is asked again by the first question."""
+        with suppress(*_FOR_NOW):
+            return await self._kept.made_with()
+        return None
 
     def _count(self, text: str) -> int:
         """The embedder's tokens of a text, for a collection that does not know how many there are."""
-        return self._local.count(text)
+        return (self._finder or self._local).count(text)
 
     async def ingest(
         self,
@@ -196,7 +203,7 @@ class Book:
 
         async with self._shelf.edition() as edition:
             if self._introduced is None or self._introduced[0] != edition.name:
-                made = await introduce(edition, self.embedder, self.retriever, name=self._settings.book_name)
+                made = await introduce(edition, self.reader, self.retriever, name=self._settings.book_name)
                 self._introduced = (edition.name, made)
             return self._introduced[1]
 
@@ -223,7 +230,7 @@ class Book:
         from bythebook.answers.extractive_model import ExtractiveModel
 
         config = self._settings.agent_config()
-        asker = Asker(self._shelf, self.embedder, self.retriever, config)
+        asker = Asker(self._shelf, self.reader, self.retriever, config)
         return ExtractiveModel(lambda question, history: asker.ask(AgentRequest(question), history=history))
 
     async def rate(self, response_id: str, rating: Rating | str, reason: str = "", *, user_id: str = "") -> Feedback:
@@ -259,7 +266,7 @@ class Book:
         unanswered = await self.unanswered(since=since)
         async with self._shelf.edition() as edition:
             return await find_gaps(
-                unanswered, edition=edition, embedder=self.embedder, retriever=self.retriever, limit=limit
+                unanswered, edition=edition, embedder=self.reader, retriever=self.retriever, limit=limit
             )
 
     async def settle(self) -> None:
@@ -279,7 +286,7 @@ class Book:
         remembers = isinstance(request, AgentRequest) and request.session_id is not None
         return Asker(
             self._shelf,
-            self.embedder,
+            self.reader,
             self.retriever,
             self._settings.agent_config(),
             speaker=await self._open_speaker(),
@@ -334,8 +341,13 @@ class Book:
         from bythebook.chunks.split import Sizes
         from bythebook.ingest.run import Workshop
 
-        sizes = Sizes(limit=self._settings.chunk_tokens, overlap=self._settings.chunk_overlap)
-        return Workshop(desk.folder, desk.generations, self._local, sizes, progress)
+        tokens, overlap = self._settings.chunk_tokens, self._settings.chunk_overlap
+        sizes = Sizes(
+            limit=self._choice.chunk_tokens if tokens == "auto" else tokens,
+            overlap=self._choice.chunk_overlap if overlap == "auto" else overlap,
+        )
+        reader = self._local if self._finder else None
+        return Workshop(desk.folder, desk.generations, self._finder or self._local, sizes, progress, reader)
 
     def _sources(self, given: Sequence[PageSource | Path | str]) -> list[PageSource]:
         """The sources as they are, and paths as the folders and files they name."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager, closing
-from dataclasses import asdict, dataclass, replace
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
-from bythebook.assemble import open_embedder
-from bythebook.errors import Conflict, ConfigurationError, InputError, NotFound
+from bythebook.embedders import open_hosted, open_local
+from bythebook.errors import Conflict, InputError, NotFound
 from bythebook.kept import connect, import_client, on_server
 from bythebook.passages.catalogue import Catalogue
 from bythebook.passages.generations import Generations
@@ -99,9 +99,7 @@ async def _server(settings: Settings) -> AsyncIterator[OnServer]:
         yield on_server(settings, server)
 
 
-async def copy_index(
-    settings: Settings, source: str, target: str, *, instead: bool, progress: Progress
-) -> Copied:
+async def copy_index(settings: Settings, source: str, target: str, *, instead: bool, progress: Progress) -> Copied:
     """Copy the book from one engine to the other, and check the copy before readers see it.
 
     Raises Conflict where there is another book already, unless it shall be published `instead` of that one.
@@ -129,7 +127,12 @@ async def _to_server(here: Generations, there: OnServer, *, instead: bool, progr
             raise _occupied(f"{there.there.alias!r} on {there.there.server.address}")
         coverage = {source: asdict(seen) for source, seen in recall_coverage(index).items()}
         name, made = await push(
-            here, there.there, after=current, making=there.mirror.making, notes={"coverage": coverage}, progress=progress
+            here,
+            there.there,
+            after=current,
+            making=there.mirror.making,
+            notes={"coverage": coverage},
+            progress=progress,
         )
         await there.there.sweep()
     return Copied("embedded", "qdrant", name, made.pages, made.chunks)
@@ -168,9 +171,13 @@ async def attach_collection(
     """Serve a collection that another program fills, from now on. Nothing is written to it."""
     await import_client()
     from bythebook.passages.qdrant.attached import Attachment
-    from bythebook.passages.qdrant.attaching import attach
+    from bythebook.passages.qdrant.attaching import Embedders, attach
 
-    async with connect(settings, settings.qdrant_url) as server, open_embedder(settings, say=say) as embedder:
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(connect(settings, settings.qdrant_url))
+        hosted = await open_hosted(settings.embedding(""), None, stack)
+        local = await stack.enter_async_context(open_local(settings.model_folder, say=say))
+        embedder = hosted or local
         wanted = Attachment(
             url=settings.qdrant_url,
             collection=collection,
@@ -180,22 +187,17 @@ async def attach_collection(
             identity=asdict(embedder.identity),
             edition="",
         )
-        return await attach(server, wanted, embedder, data_dir=settings.data_dir, progress=progress)
+        pair = Embedders(embedder, reader=local if hosted else None)
+        return await attach(server, wanted, pair, data_dir=settings.data_dir, progress=progress)
 
 
 def detach_collection(settings: Settings) -> str:
     """Serve the book of the settings again. Returns the name of the collection that was attached."""
     from bythebook.passages.qdrant.attached import attached_catalogue, read_attachment, remove_attachment
 
-    try:
-        attachment = read_attachment(settings.data_dir)
-    except ConfigurationError:
-        attachment = None
-        if not (settings.data_dir / "attached.json").exists():
-            raise
-    else:
-        if attachment is None:
-            raise NotFound("no collection is attached here.")
-        attached_catalogue(settings.data_dir, attachment.edition).unlink(missing_ok=True)
+    attachment = read_attachment(settings.data_dir)
+    if attachment is None:
+        raise NotFound("no collection is attached here.")
     remove_attachment(settings.data_dir)
-    return attachment.collection if attachment else ""
+    attached_catalogue(settings.data_dir, attachment.edition).unlink(missing_ok=True)
+    return attachment.collection

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
@@ -184,9 +185,10 @@ class OnServer:
 
     async def publish(self, report: Report, *, chunking: Mapping[str, int], progress: Progress) -> Report:
         coverage = {name: asdict(seen) for name, seen in recall_coverage(self.folder).items()}
+        began = time.perf_counter()
         name = await self.mirror.publish(notes={"chunking": chunking, "coverage": coverage}, progress=progress)
         await self.there.sweep()
-        return replace(report, generation=name)
+        return replace(report, generation=name, seconds=report.seconds + time.perf_counter() - began)
 
     async def coverage(self) -> Mapping[str, Coverage]:
         from bythebook.ingest.coverage import as_coverage

@@ -101,7 +101,8 @@ def remove(
 def attach(
     collection: Annotated[str, typer.Argument(help="The collection, or an alias of it.", show_default=False)],
     embedder: Annotated[
-        str, typer.Option(help="What it was filled with: local, or another that its vectors are of.", show_default=False)
+        str,
+        typer.Option(help="What made its vectors: local, cohere:MODEL or openai:MODEL.", show_default=False),
     ],
     vector: Annotated[str, typer.Option(help="Which vector to search, where it has several.", show_default=False)] = "",
     url: Url = None,
@@ -155,4 +156,4 @@ def detach(data_dir: DataDir = None, json: Json = False) -> None:
     if json:
         print_json({"detached": name})
     else:
-        echo(f"{name or 'The collection'} is detached.")
+        echo(f"{name} is detached.")

@@ -26,13 +26,17 @@ def ingest(
     site_style: Annotated[
         str | None, typer.Option(help="docusaurus, mkdocs, sphinx, mdbook or plain.", show_default=False)
     ] = None,
+    embedder: Annotated[
+        str | None,
+        typer.Option(help="local, cohere:MODEL or openai:MODEL. By default as the book was made.", show_default=False),
+    ] = None,
     alone: Annotated[bool, typer.Option("--alone", help="Remove the pages of all other sources.")] = False,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Make the index from nothing.")] = False,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
     """Read pages into the book: only what is new or has changed."""
-    chosen = settings(data_dir=data_dir, site_url=site_url, site_style=site_style)
+    chosen = settings(data_dir=data_dir, site_url=site_url, site_style=site_style, embedder=embedder)
     report = run(_ingest(chosen, sources, dry_run=dry_run, alone=alone, rebuild=rebuild))
     if json:
         print_json(report)

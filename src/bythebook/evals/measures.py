@@ -75,7 +75,7 @@ async def _answers(wanted: Wanted) -> Figures:
         raise InputError(f"no question in {wanted.folder} comes with its answers.")
     questions = wanted.some(marked)
     async with _book(Corpus.of(wanted.folder), wanted.folder.name, wanted) as (book, _), book.edition() as edition:
-        return await answers.measure(edition, book.embedder, book.retriever, questions, progress=wanted.progress)
+        return await answers.measure(edition, book.reader, book.retriever, questions, progress=wanted.progress)
 
 
 async def _refusal(wanted: Wanted) -> Figures:
@@ -90,7 +90,7 @@ async def _refusal(wanted: Wanted) -> Figures:
     async with _book(corpus, name, wanted) as (book, _), book.edition() as edition:
         seen = [
             await refusal.look(
-                edition, book.embedder, book.retriever, _texts(chosen.sample(kind, most)), progress=wanted.progress
+                edition, book.reader, book.retriever, _texts(chosen.sample(kind, most)), progress=wanted.progress
             )
             for kind in (covered, foreign)
         ]
@@ -104,7 +104,7 @@ async def _conversations(wanted: Wanted) -> Figures:
     corpus, tasks = conversations.read(wanted.folder)
     asked = [task for kind in conversations.KINDS for task in wanted.some([t for t in tasks if t.kind == kind])]
     async with _book(corpus, wanted.folder.name, wanted) as (book, _), book.edition() as edition:
-        seen = await conversations.look(edition, book.embedder, book.retriever, asked, progress=wanted.progress)
+        seen = await conversations.look(edition, book.reader, book.retriever, asked, progress=wanted.progress)
         return conversations.figures(asked, seen, cutoff=edition.calibration.cutoff, seed=wanted.seed)
 
 
@@ -123,9 +123,9 @@ async def _proof(wanted: Wanted) -> Figures:
     async with Book.open(Settings.load(), say=_say) as book:
         if wanted.fit:
             collections = [proof.Pairs(file, limit=wanted.limit) for file in wanted.folders]
-            return {"fit": await proof.fit(collections, book.embedder, progress=wanted.progress)}
+            return {"fit": await proof.fit(collections, book.reader, progress=wanted.progress)}
         return await proof.measure(
-            proof.Pairs(wanted.folder, limit=wanted.limit), book.embedder, progress=wanted.progress
+            proof.Pairs(wanted.folder, limit=wanted.limit), book.reader, progress=wanted.progress
         )
 
 

@@ -49,6 +49,8 @@ class Workshop:
     embedder: Embedder
     sizes: Sizes
     progress: Progress
+    reader: Embedder | None = None
+    """Who reads closely what the embedder finds, where it is another one."""
 
     @property
     def recipe(self) -> str:
@@ -225,7 +227,8 @@ async def _carry_out(survey: _Survey, *, alone: bool) -> tuple[str, int]:
 
 async def _publish(survey: _Survey, vectors: Vectors) -> str:
     old = await leaving(survey.book.store, survey.changes) if survey.book else []
-    draft = Draft(survey.workshop.generations, survey.workshop.embedder, survey.book)
+    work = survey.workshop
+    draft = Draft(work.generations, work.embedder, survey.book, work.reader)
     async with aclosing(vectors.passages(survey.changes.put)) as passages:
         return await draft.publish(survey.plan, survey.changes, passages=passages, leaving=old)
 

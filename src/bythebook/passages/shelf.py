@@ -170,5 +170,6 @@ def check_identity(catalogue: Catalogue, identity: Identity) -> None:
     if stored != identity:
         raise ConfigurationError(
             f"this book was indexed with {stored.model!r} ({stored.dimension} dimensions), but the embedder is "
-            f"{identity.model!r} ({identity.dimension}). Use the same embedder, or run 'bythebook ingest --rebuild'."
+            f"{identity.model!r} ({identity.dimension}). Use the same embedder, or make the index anew with "
+            "'bythebook ingest --rebuild'."
         )

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from qdrant_client import models
@@ -73,15 +73,23 @@ class Findings:
     calibration: Calibration
 
 
+class Embedders(NamedTuple):
+    """Who finds, and who reads closely what was found, where that is another."""
+
+    finder: Embedder
+    reader: Embedder | None = None
+
+
 async def attach(
     server: QdrantServer,
     wanted: Attachment,
-    embedder: Embedder,
+    embedders: Embedders,
     *,
     data_dir: Path,
     progress: Progress,
 ) -> Findings:
     """Look through the collection and serve it from now on. The vector and the fields are found out."""
+    embedder = embedders.finder
     info = await _info(server, wanted.collection)
     vector, params = _vector(info, wanted)
     _check_vectors(params, embedder, wanted.collection)
@@ -94,7 +102,7 @@ async def attach(
     async for points, done in _all(server, found.collection):
         survey.take(points)
         progress("reading", done, max(info.points_count or 0, done))
-    return await _conclude(server, survey, embedder, data_dir=data_dir, agreement=agreement)
+    return await _conclude(server, survey, embedders, data_dir=data_dir, agreement=agreement)
 
 
 async def _info(server: QdrantServer, collection: str) -> models.CollectionInfo:
@@ -269,11 +277,12 @@ def _lacking(found: Attachment, missing: Counter[str], points: int) -> list[str]
 
 
 async def _conclude(
-    server: QdrantServer, survey: _Survey, embedder: Embedder, *, data_dir: Path, agreement: float
+    server: QdrantServer, survey: _Survey, embedders: Embedders, *, data_dir: Path, agreement: float
 ) -> Findings:
     """Write down what was learned, draw the book's line, and serve it from now on."""
     if not survey.records:
         raise ConfigurationError(f"no point of {survey.found.collection!r} has any text.")
+    embedder, reader = embedders
     found = replace(survey.found, edition=survey.edition)
     before = read_attachment(data_dir)
     path = attached_catalogue(data_dir, found.edition)
@@ -284,7 +293,7 @@ async def _conclude(
     store = QdrantStore(server, found.collection, words, layout=found.layout(embedder.count))
     with closing(Catalogue.edit(draft)) as catalogue:
         edition = Edition(found.edition, store, catalogue, words, len(survey.records), UNTRIED)
-        calibration = await calibrate(edition, embedder, Retriever(embedder))
+        calibration = await calibrate(edition, reader or embedder, Retriever(embedder, reader=reader))
         catalogue.state("calibration", asdict(calibration))
         pages = catalogue.totals().pages
     draft.replace(path)

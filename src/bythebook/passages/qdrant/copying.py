@@ -11,6 +11,7 @@ from bythebook.errors import QdrantConnectionError, RetrievalError
 from bythebook.passages import EVERYWHERE
 from bythebook.passages.catalogue import Catalogue
 from bythebook.passages.edge import EdgeStore
+from bythebook.passages.qdrant.blocks import cut, digest_of
 from bythebook.passages.qdrant.generations import with_digest
 from bythebook.passages.qdrant.library import fetch_catalogue
 from bythebook.passages.qdrant.store import AT_ONCE, QdrantStore
@@ -49,6 +50,14 @@ def manifest_of(path: Path, *, chunking: Mapping[str, int], coverage: Mapping[st
             "coverage": dict(coverage),
         }
     return with_digest(path, facts)
+
+
+def digest_here(here: Generations) -> str:
+    """Of what is current on this disk, empty where there is nothing."""
+    if not here.current():
+        return ""
+    with here.reading() as folder:
+        return digest_of([block.digest for block in cut(folder / CATALOGUE)])
 
 
 async def push(

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bythebook.passages.catalogue import Catalogue
 from bythebook.passages.edge import EdgeStore
 from bythebook.passages.generations import Generations
-from bythebook.passages.qdrant.blocks import cut, digest_of
-from bythebook.passages.qdrant.copying import pull, push
+from bythebook.passages.qdrant.copying import digest_here, pull, push
 from bythebook.passages.shelf import CATALOGUE, SHARD
 from bythebook.passages.words import Words
 from bythebook.vectors import Identity
@@ -45,7 +44,7 @@ class Mirror:
 
     def __init__(self, there: ServerGenerations, folder: Path, making: Making) -> None:
         self._there = there
-        self._making = making
+        self.making = making
         self.folder = folder
         self.generations = Generations(folder)
 
@@ -66,7 +65,7 @@ class Mirror:
 
     async def _pull(self, current: str, progress: Progress) -> None:
         manifest = await self._there.manifest(current)
-        if manifest.digest != await asyncio.to_thread(self._digest):
+        if manifest.digest != await asyncio.to_thread(digest_here, self.generations):
             with ExitStack() as stack:
                 before = stack.enter_context(self.generations.reading()) if self.generations.current() else None
                 await pull(self._there, current, manifest, self.generations, cache=self.catalogues, progress=progress)
@@ -85,21 +84,14 @@ class Mirror:
 
     async def publish(self, *, notes: Mapping[str, Any], progress: Progress) -> str:
         """Send what the server does not have yet. Returns the name of the generation, empty if there was nothing."""
-        digest, base = await asyncio.to_thread(self._digest), self._base()
+        digest, base = await asyncio.to_thread(digest_here, self.generations), self._base()
         if not digest or digest == base.digest:
             return ""
         name, manifest = await push(
-            self.generations, self._there, after=base.name, making=self._making, notes=notes, progress=progress
+            self.generations, self._there, after=base.name, making=self.making, notes=notes, progress=progress
         )
         self._note(_Base(name, manifest.digest))
         return name
-
-    def _digest(self) -> str:
-        """Of the mirror's own catalogue, empty where there is none."""
-        if not self.generations.current():
-            return ""
-        with self.generations.reading() as folder:
-            return digest_of([block.digest for block in cut(folder / CATALOGUE)])
 
     async def _keep_vectors(self, before: Path) -> None:
         """Write down the vectors of what was read in here and is not in the book now."""
