@@ -10,7 +10,7 @@ import json
 import os
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,6 +22,9 @@ import pytest
 import qdrant_edge as edge
 
 from bythebook.passages.qdrant.connection import Address, QdrantServer, connected
+
+LIVE = os.environ.get("LIVE_QDRANT_URL", "")
+"""The address of a real server, where QDRANT_URL named one."""
 
 Json = dict[str, Any]
 
@@ -310,29 +313,28 @@ class QdrantHere:
     api_key: str
     requests: list[str] = field(default_factory=list)
     """Each request: its method and path."""
+    bodies: list[bytes] = field(default_factory=list)
+    """What was sent with each."""
     faults: list[Fault] = field(default_factory=list)
     """What becomes of the next requests, one each."""
     always: Fault | None = None
     """What becomes of every request."""
-    only: str = ""
-    """What a request's path must end with to have a fault."""
+    judge: Callable[[str], Fault | None] = lambda _request: None
+    """What becomes of a request, by its method and path, where neither of the others says so."""
     broken: list[str] = field(default_factory=list)
     """What went wrong inside, which is never meant to."""
     released: threading.Event = field(default_factory=threading.Event)
 
-    def fault(self, path: str) -> Fault | None:
-        if not path.endswith(self.only):
-            return None
-        return self.faults.pop(0) if self.faults else self.always
+    def fault(self, request: str) -> Fault | None:
+        return self.faults.pop(0) if self.faults else self.always or self.judge(request)
 
 
 @asynccontextmanager
 async def live_server() -> AsyncIterator[QdrantServer]:
     """The server that QDRANT_URL names. Without one a test is skipped."""
-    url = os.environ.get("QDRANT_URL")
-    if not url:
+    if not LIVE:
         pytest.skip("no Qdrant server: set QDRANT_URL, and QDRANT_API_KEY where it needs one")
-    address = Address(url, os.environ.get("QDRANT_API_KEY", ""))
+    address = Address(LIVE, os.environ.get("LIVE_QDRANT_API_KEY", ""))
     async with connected(address, reading_seconds=60.0) as server:
         yield server
 
@@ -340,7 +342,8 @@ async def live_server() -> AsyncIterator[QdrantServer]:
 @contextmanager
 def running_qdrant(*, api_key: str = "", version: str = "1.19.0") -> Iterator[QdrantHere]:
     """A server with nothing in it, on a free port of this machine."""
-    with tempfile.TemporaryDirectory() as folder:
+    memory = Path("/dev/shm")  # noqa: S108 - nothing here must outlive the process, and a disk is slow
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
         engine = Engine(Path(folder), version)
 
         class Handler(_Handler):
@@ -369,7 +372,8 @@ class _Handler(BaseHTTPRequestHandler):
         here, path = self.here, urlsplit(self.path).path
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         here.requests.append(f"{self.command} {path}")
-        if fault := here.fault(path):
+        here.bodies.append(body)
+        if fault := here.fault(here.requests[-1]):
             self._fail(fault)
             return
         if here.api_key and self.headers.get("api-key") != here.api_key:

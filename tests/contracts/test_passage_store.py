@@ -13,7 +13,6 @@ from statistics import fmean, stdev
 import numpy as np
 import pytest
 import pytest_asyncio
-from qdrant_client import AsyncQdrantClient
 
 from bythebook.passages import EVERYWHERE, Filters, Passage, PassageStore
 from bythebook.passages.edge import EdgeStore
@@ -23,7 +22,7 @@ from bythebook.passages.qdrant.manifest import Manifest
 from bythebook.passages.qdrant.store import QdrantStore
 from bythebook.passages.words import Words
 from passages_here import passage
-from qdrant_server import live_server, running_qdrant
+from qdrant_server import LIVE, live_server, running_qdrant
 from wordbook import DIMENSION, vector_of
 
 AVERAGE = 8.0
@@ -42,14 +41,6 @@ async def qdrant_server(_folder: Path) -> AsyncIterator[PassageStore]:
     with running_qdrant() as here:
         async with connected(Address(here.url), reading_seconds=60.0) as server:
             yield await _collection(server)
-
-
-@asynccontextmanager
-async def qdrant_local(_folder: Path) -> AsyncIterator[PassageStore]:
-    """The official client without a server: its own double, written by others, which knows nothing of our engine."""
-    client = AsyncQdrantClient(":memory:")
-    yield await _collection(QdrantServer(client, ":memory:", reading_seconds=60.0))
-    await client.close()
 
 
 @asynccontextmanager
@@ -87,8 +78,7 @@ MANIFEST = Manifest(
 ADAPTERS: list[Callable[[Path], AbstractAsyncContextManager[PassageStore]]] = [
     edge,
     qdrant_server,
-    qdrant_local,
-    qdrant_live,
+    *([qdrant_live] if LIVE else []),
 ]
 """Each makes an empty store for vectors of DIMENSION, whose words are weighed for chunks of AVERAGE terms."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
 from collections import Counter
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -43,6 +44,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 }
 """What of a chunk is looked for, and the names it goes by, also inside of `metadata`."""
 
+_WRAPPED = re.compile(r"(?<=[\w,;)])\n(?=[a-z(])")
 _FILE = "attached.json"
 _CATALOGUE = "attached.db"
 
@@ -91,6 +93,7 @@ class Attachment:
         text = found.get("text")
         if not isinstance(text, str) or not text.strip():
             return None
+        text = _unwrapped(text)
         url = self._address(_text(found.get("url")), point)
         headings = _headings(found.get("heading_hierarchy"))
         title = _text(found.get("title")) or (headings[0] if headings else _named(url))
@@ -121,6 +124,11 @@ class Attachment:
         if url and self.site_url:
             return urljoin(self.site_url.rstrip("/") + "/", url.lstrip("/"))
         return f"urn:qdrant:{quote(self.collection, safe='')}:{quote(url or str(point), safe='')}"
+
+
+def _unwrapped(text: str) -> str:
+    """The text with each sentence on one line, where lines were only broken to be short. No letter moves."""
+    return text if "```" in text else _WRAPPED.sub(" ", text)
 
 
 def _at(payload: Mapping[str, Any], name: str) -> Any:

@@ -39,17 +39,19 @@ class QdrantLibrary:
         folder: Path,
         *,
         exact: bool = False,
+        fresh_seconds: float = FRESH_SECONDS,
     ) -> None:
         self._generations = generations
         self._identity = identity
         self._folder = folder
         self._exact = exact
+        self._fresh_seconds = fresh_seconds
         self._current = ""
         self._seen = float("-inf")
 
     async def current(self) -> str:
         now = asyncio.get_running_loop().time()
-        if now - self._seen >= FRESH_SECONDS:
+        if now - self._seen >= self._fresh_seconds:
             self._current = await self._generations.current()
             self._seen = now
         return self._current
