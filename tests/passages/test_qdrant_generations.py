@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import random
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import qdrant_edge as edge
 from qdrant_client import AsyncQdrantClient
@@ -163,7 +163,7 @@ async def test_only_the_blocks_that_changed_are_fetched(
     await book.ingest(pages)
     manifest = await book.there.manifest(await book.there.current())
     first, second = tmp_path / "first", tmp_path / "second"
-    data = random.Random(7).randbytes(5 * blocks.BLOCK + 99)
+    data = np.random.default_rng(7).bytes(5 * blocks.BLOCK + 99)
     first.write_bytes(data)
     second.write_bytes(data[:-1] + b"!" + data[:7])
     cache, asked = tmp_path / "cache", []
