@@ -15,15 +15,33 @@ from bythebook.ingest.run import Workshop, ingest
 from bythebook.pages.folder import Folder
 from bythebook.passages.qdrant.generations import Making, ServerGenerations
 from bythebook.passages.qdrant.library import QdrantLibrary
+from bythebook.passages.qdrant.manifest import Manifest
 from bythebook.passages.qdrant.mirror import Mirror
 from bythebook.passages.retriever import Retriever
 from bythebook.passages.shelf import Shelf
-from wordbook import WordEmbedder
+from wordbook import DIMENSION, WordEmbedder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from bythebook.passages.qdrant.connection import QdrantServer
+
+
+AVERAGE = 8.0
+
+MANIFEST = Manifest(
+    digest="0123456789abcdef",
+    size=0,
+    blocks=(),
+    pages=0,
+    chunks=0,
+    model="words",
+    dimension=DIMENSION,
+    average_length=AVERAGE,
+    calibration={},
+    chunking={},
+)
+"""Of a generation that has nothing in it."""
 
 
 def unseen(_stage: str, _done: int, _total: int) -> None:

@@ -18,14 +18,12 @@ from bythebook.passages import EVERYWHERE, Filters, Passage, PassageStore
 from bythebook.passages.edge import EdgeStore
 from bythebook.passages.qdrant.connection import Address, QdrantServer, connected
 from bythebook.passages.qdrant.generations import Making, ServerGenerations
-from bythebook.passages.qdrant.manifest import Manifest
 from bythebook.passages.qdrant.store import QdrantStore
 from bythebook.passages.words import Words
 from passages_here import passage
 from qdrant_server import LIVE, live_server, running_qdrant
+from server_book import AVERAGE, MANIFEST
 from wordbook import DIMENSION, vector_of
-
-AVERAGE = 8.0
 
 
 @asynccontextmanager
@@ -61,19 +59,6 @@ async def _collection(server: QdrantServer) -> QdrantStore:
     name = await there.begin(MANIFEST, Making())
     return QdrantStore(server, there.collection(name), Words(AVERAGE))
 
-
-MANIFEST = Manifest(
-    digest="0123456789abcdef",
-    size=0,
-    blocks=(),
-    pages=0,
-    chunks=0,
-    model="words",
-    dimension=DIMENSION,
-    average_length=AVERAGE,
-    calibration={},
-    chunking={},
-)
 
 ADAPTERS: list[Callable[[Path], AbstractAsyncContextManager[PassageStore]]] = [
     edge,
