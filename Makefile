@@ -48,7 +48,8 @@ lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 		pyproject.toml --group build --group dev --output-file requirements-dev.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
-		pyproject.toml --group build --extra postgres --extra qdrant --extra traces --constraint requirements.lock \
+		pyproject.toml --group build --extra cohere --extra postgres --extra qdrant --extra traces \
+		--constraint requirements.lock \
 		--output-file requirements-server.lock
 
 clean:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib import import_module
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from bythebook.answers.agent import Speaker
     from bythebook.answers.events import Event
     from bythebook.answers.extractive_model import ExtractiveModel
+    from bythebook.chunks.split import Sizes
     from bythebook.conversations import Conversation, Conversations
     from bythebook.conversations.asked import Asked, Feedback, Rating
     from bythebook.conversations.database import Database
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from bythebook.conversations.followups import Exchange
     from bythebook.gaps import GapReport
     from bythebook.ingest import Progress, Report
+    from bythebook.ingest.engine import Engine
     from bythebook.ingest.run import Workshop
     from bythebook.introduction import Introduction
     from bythebook.kept import Desk
@@ -48,7 +50,6 @@ if TYPE_CHECKING:
     from bythebook.passages import Filters, RetrievalContext
     from bythebook.passages.shelf import Edition
     from bythebook.settings import Settings
-    from bythebook.status import Status
     from bythebook.vectors import Embedder, Identity
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
@@ -104,14 +105,15 @@ class Book:
             identity = self._finder.identity if self._finder else IDENTITY
             self._shelf = Shelf(self._kept.library(identity, self._count))
             stack.callback(self._shelf.close)
-            # The index opens while the model loads: a first answer waits for the slower of the two.
-            shelf = asyncio.create_task(self._shelf.prepare())
+            # The index opens while the model loads: a first answer waits for the slower of the two. One that cannot be
+            # asked may still be made anew.
+            shelf = asyncio.create_task(self._prepare_shelf()) if made_with == identity else None
             self._local = await stack.enter_async_context(open_local(self._settings.model_folder, say=self._say))
             self.reader: Embedder = RememberingEmbedder(self._local)
             """Reads closely what was found, and proves answers."""
             self.embedder: Embedder = RememberingEmbedder(self._finder) if self._finder else self.reader
             """Finds: the vectors of the index are its."""
-            with suppress(*_FOR_NOW):
+            if shelf:
                 await shelf
             self.retriever = Retriever(self.embedder, reader=self.reader if self._finder else None)
             self._stack = stack.pop_all()
@@ -128,6 +130,10 @@ class Book:
         with suppress(*_FOR_NOW):
             return await self._kept.made_with()
         return None
+
+    async def _prepare_shelf(self) -> None:
+        with suppress(*_FOR_NOW):
+            await self._shelf.prepare()
 
     def _count(self, text: str) -> int:
         """The embedder's tokens of a text, for a collection that does not know how many there are."""
@@ -346,8 +352,20 @@ class Book:
             limit=self._choice.chunk_tokens if tokens == "auto" else tokens,
             overlap=self._choice.chunk_overlap if overlap == "auto" else overlap,
         )
-        reader = self._local if self._finder else None
-        return Workshop(desk.folder, desk.generations, self._finder or self._local, sizes, progress, reader)
+        reader = self.reader if self._finder else None
+        embedder = self._finder or self._local
+        return Workshop(desk.folder, desk.generations, embedder, sizes, progress, reader, self._engine(sizes))
+
+    def _engine(self, sizes: Sizes) -> Engine | None:
+        chosen = self._settings
+        if chosen.engine == "local":
+            return None
+        from bythebook.ingest.ray import RayEngine
+
+        models = chosen.model_folder.absolute()
+        engine = RayEngine(models, sizes, chosen.ray_address, chosen.ray_workers, hosted=self._finder is not None)
+        self._stack.callback(engine.close)
+        return engine
 
     def _sources(self, given: Sequence[PageSource | Path | str]) -> list[PageSource]:
         """The sources as they are, and paths as the folders and files they name."""
@@ -361,18 +379,6 @@ class Book:
             else source
             for source in given
         ]
-
-
-async def status_of(settings: Settings) -> Status:
-    """What the book is made of. Opens no model and reads no page."""
-    from bythebook.status import status
-
-    async with open_kept(settings) as kept:
-        identity = await kept.made_with() or IDENTITY
-        with ExitStack() as stack:
-            edition = await kept.library(identity, len).open(stack)
-            seen = await kept.coverage()
-            return status(edition, identity, data_dir=settings.data_dir, seen=seen, kept=kept.whereabouts)
 
 
 @asynccontextmanager

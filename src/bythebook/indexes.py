@@ -1,17 +1,18 @@
-"""What there is of a book besides its pages: listed, copied between this disk and a server, attached from elsewhere."""
+"""What there is of a book: described, listed, copied between this disk and a server, attached from elsewhere."""
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
 from bythebook.embedders import open_hosted, open_local
 from bythebook.errors import Conflict, InputError, NotFound
-from bythebook.kept import connect, import_client, on_server
+from bythebook.kept import connect, import_client, on_server, open_kept
 from bythebook.passages.catalogue import Catalogue
 from bythebook.passages.generations import Generations
 from bythebook.passages.shelf import CATALOGUE
+from bythebook.vectors.local import IDENTITY
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from bythebook.kept import OnServer
     from bythebook.passages.qdrant.attaching import Findings
     from bythebook.settings import Settings
+    from bythebook.status import Status
 
 Engine = Literal["embedded", "qdrant"]
 ENGINES: tuple[Engine, ...] = ("embedded", "qdrant")
@@ -50,6 +52,18 @@ class Copied:
     """The name it has where it was copied to; empty where it was there already."""
     pages: int
     chunks: int
+
+
+async def status_of(settings: Settings) -> Status:
+    """What the book is made of. Opens no model and reads no page."""
+    from bythebook.status import status
+
+    async with open_kept(settings) as kept:
+        identity = await kept.made_with() or IDENTITY
+        with ExitStack() as stack:
+            edition = await kept.library(identity, len).open(stack)
+            seen = await kept.coverage()
+            return status(edition, identity, data_dir=settings.data_dir, seen=seen, kept=kept.whereabouts)
 
 
 async def list_generations(settings: Settings) -> list[Held]:

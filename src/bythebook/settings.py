@@ -26,6 +26,7 @@ _ASSIGNMENT = re.compile(
 
 Switch = Literal["on", "off"]
 LogLevel = Literal["debug", "info", "warning", "error"]
+Engine = Literal["local", "ray"]
 LogFormat = Literal["json", "text"]
 Style = Literal["auto", "docusaurus", "mkdocs", "sphinx", "mdbook", "plain"]
 
@@ -54,6 +55,13 @@ class Settings:
     page_token: str = _setting("", "The site token the server's own chat page asks with, where keys are needed.")
     site_url: str = _setting("", "The address the pages are published under. Empty: links open the files themselves.")
     site_style: Style = _setting("auto", "Whose anchors and addresses the published pages have.")
+    engine: Engine = _setting(
+        "local", "Who reads, cuts and embeds the pages of an ingest: this process, or a Ray cluster."
+    )
+    ray_address: str = _setting("", "The Ray cluster to join. Empty: that of RAY_ADDRESS, or one on this machine.")
+    ray_workers: int = _setting(
+        0, "How many workers of the cluster to use. 0: one for each core.", least=0, most=10_000
+    )
     embedder: str = _setting(
         "", "What makes vectors: local, cohere:MODEL or openai:MODEL. Empty: as the book was made, or local."
     )

@@ -82,7 +82,7 @@ def test_markers_are_understood(said: str, shown: str) -> None:
         pytest.param(
             "Open http://localhost:8000/docs.", "Open `http://localhost:8000/docs`.", id="the reader's machine"
         ),
-        pytest.param("Mail a@evil.example.", "Mail `a@evil.example`.", id="mail"),
+        pytest.param("Mail a@evil.example.", "Mail a`@evil.example`.", id="mail"),
         pytest.param("<img src=x onerror=alert(1)>So.", "So.", id="tag"),
         pytest.param("<script>alert(1)</script>So.", "So.", id="script with what it holds"),
         pytest.param('<a href="https://evil.example">So</a>.', "So.", id="anchor"),
@@ -108,6 +108,7 @@ PIECES = [
     "<img src=x>", "<a href='", "'>", "</a>", "<!--", "-->", "<script>", "</script>", "<cite>1</cite>", "<sup>",
     "word", "Word. ", "*", "**", "_", "¹", "【1†s】", "【", "】", "Sources:\n", "Source: Topics", "(1)", "(see ", ":",
     "&lt;", "javascript:", "\t", "#", "\u200b", "=", '"', "'", "\r", "`a | b`", "` |", "|---|---|\n", "| a | b |\n",
+    "An", "ht", "tp", "s://e.example", "ww", "w.evil.example", "mail", "to:a@b.co", "é", "@b.co",
 ]  # fmt: skip
 texts = st.lists(st.sampled_from(PIECES), max_size=14).map("".join) | st.text(max_size=40)
 
@@ -141,7 +142,13 @@ def test_an_unfinished_link_is_held_back() -> None:
     shown = [
         preview.feed(delta) for delta in ["See [the", " guide](https://ev", "il.example) and", " [", "1", "]", ". "]
     ]
-    assert [*shown, preview.end()] == ["See", "", " the guide", " and", "", "", " [1].", ""]
+    assert [*shown, preview.end()] == ["See", "", " the guide and", "", "", "", " [1].", ""]
+
+
+def test_a_word_is_shown_at_once_unless_it_may_become_an_address() -> None:
+    preview = Preview(RESULTS)
+    shown = [preview.feed(delta) for delta in ["An", "swer", " ht", "ml", " https", "://evil.example", " a", "@b.co"]]
+    assert [*shown, preview.end()] == ["An", "swer", "", " html", "", "", " a", "", "`@b.co`"]
 
 
 def test_brackets_without_end_take_no_time() -> None:

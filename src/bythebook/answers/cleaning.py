@@ -38,7 +38,10 @@ _ADDRESS = re.compile(r"(?<![A-Za-z0-9])(?:(?:https?|ftp|file|wss?)://|mailto:|w
 _NO_ADDRESS = re.compile(r"[\s<>\"`|\[\]{}【]")
 _LOOPBACK = re.compile(r"https?://(?:localhost|127\.0\.0\.1|0\.0\.0\.0)(?![\w.-])", re.IGNORECASE)
 _RISKY = re.compile(r"[\[<]|://|www\.|@", re.IGNORECASE)
-_EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_LETTERS = re.compile(r"[A-Za-z]+")
+_MAY_LEAD = ("https", "ftp", "file", "wss", "mailto", "www")
+# Without what stands before its sign, which may have been shown already.
+_EMAIL = re.compile(r"(?<=[\w.+-])@[\w-]+(?:\.[\w-]+)+")
 _PARENTHESIS = re.compile(r"\(\s*(?:\d|\[|see\b|sources?\b|from\b|cf\b|https?:|www\.)", re.IGNORECASE)
 _MAY_CITE = ("see", "source", "sources", "from", "cf", "http:", "https:", "www.")
 _COUNTED = re.compile(r"\(\s*(?:see\s+)?(?:sources?:?\s*)?(\d[\d\s,;–-]*)\)(?=[.,;:!?)]|\s*\Z|\s*\n)", re.IGNORECASE)
@@ -148,13 +151,18 @@ class Cleaner:
     def _word(self) -> None:
         match = _WORD.match(self._held)
         word = match[0] if match else self._held[0]
-        if len(word) == len(self._held):
+        beside = "" if self._space else self._tail[-1]
+        # What stands before it, if that is the beginning of the same word.
+        before = "" if self._left_out else beside
+        if len(word) == len(self._held) and not (_LETTERS.fullmatch(word) and not _may_lead(before, word)):
             self._wait()
-        if address := _ADDRESS.search(word):
-            self._write(word[: address.start()], drop=address.start())
+        if address := _ADDRESS.search(before + word, len(before)):
+            start = address.start() - len(before)
+            self._write(word[:start], drop=start)
             self._address()
-        elif _EMAIL.search(word):
-            self._write(_EMAIL.sub(lambda found: f"`{found[0]}`", word), drop=len(word))
+        elif _EMAIL.search(beside + word):
+            said = _EMAIL.sub(lambda found: f"`{found[0]}`", beside + word)
+            self._write(said[len(beside) :], drop=len(word))
         else:
             self._write(word.replace("]:", "] :"), drop=len(word))
 
@@ -373,6 +381,12 @@ class Cleaner:
         self._out.append(f"{space}{' ' if joins else ''}{text}")
         self._tail = (self._tail + self._out[-1])[-12:]
         self._space, self._left_out = "", False
+
+
+def _may_lead(before: str, letters: str) -> bool:
+    """Whether letters that come behind this may turn out to begin an address."""
+    attached = before.isascii() and before.isalnum()
+    return not attached and any(scheme.startswith(letters.lower()) for scheme in _MAY_LEAD)
 
 
 def clean(text: str, passages: Passages) -> str:

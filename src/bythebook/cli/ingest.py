@@ -9,6 +9,7 @@ import typer
 
 from bythebook.cli.doing import SOME_SKIPPED, echo, print_json, run, say, settings, showing_progress
 from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
+from bythebook.errors import BookError
 
 if TYPE_CHECKING:
     from bythebook.ingest import Report
@@ -30,13 +31,16 @@ def ingest(
         str | None,
         typer.Option(help="local, cohere:MODEL or openai:MODEL. By default as the book was made.", show_default=False),
     ] = None,
+    engine: Annotated[
+        str | None, typer.Option(help="ray: read, cut and embed on a Ray cluster.", show_default=False)
+    ] = None,
     alone: Annotated[bool, typer.Option("--alone", help="Remove the pages of all other sources.")] = False,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Make the index from nothing.")] = False,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
     """Read pages into the book: only what is new or has changed."""
-    chosen = settings(data_dir=data_dir, site_url=site_url, site_style=site_style, embedder=embedder)
+    chosen = settings(data_dir=data_dir, site_url=site_url, site_style=site_style, embedder=embedder, engine=engine)
     report = run(_ingest(chosen, sources, dry_run=dry_run, alone=alone, rebuild=rebuild))
     if json:
         print_json(report)
@@ -51,9 +55,14 @@ async def _ingest(chosen: Settings, sources: list[Path], *, dry_run: bool, alone
     from bythebook.assemble import Book
 
     async with Book.open(chosen, say=say) as book:
-        with showing_progress() as progress:
-            work = book.rehearse if dry_run else book.ingest
-            return await work(*sources, progress=progress, alone=alone, rebuild=rebuild)
+        work = book.rehearse if dry_run else book.ingest
+        try:
+            with showing_progress() as progress:
+                return await work(*sources, progress=progress, alone=alone, rebuild=rebuild)
+        except BookError as error:
+            if error.stage == "embedding":
+                say("What was embedded so far is kept: the same command goes on from there.")
+            raise
 
 
 def summary(report: Report, *, dry_run: bool) -> str:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def status(data_dir: DataDir = None, json: Json = False) -> None:
     """Show what the book is made of, and how well it tells what it covers."""
-    from bythebook.assemble import status_of
+    from bythebook.indexes import status_of
 
     shown = run(status_of(settings(data_dir=data_dir)))
     if json:

@@ -19,13 +19,15 @@ Two chunks of a page are often found by chance. A page of which more was found i
 
 def rank(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Order the candidates by their scores and by what else of their page was found, best first."""
-    if max(Counter(page_of(candidate.chunk_id) for candidate in candidates).values(), default=0) <= 2:
+    pages = [page_of(chunk_id) for chunk_id, _ in candidates]
+    if max(Counter(pages).values(), default=0) <= 2:
         return _ordered(candidates)
     by_page: dict[str, list[float]] = defaultdict(list)
-    for chunk_id, score in candidates:
-        by_page[page_of(chunk_id)].append(score)
-    support = {page: _support(scores) for page, scores in by_page.items() if len(scores) > 2}
-    return _ordered(Candidate(chunk_id, score + support.get(page_of(chunk_id), 0.0)) for chunk_id, score in candidates)
+    for page, (_, score) in zip(pages, candidates, strict=True):
+        by_page[page].append(score)
+    support = {page: _support(scores) for page, scores in by_page.items()}
+    scored = zip(pages, candidates, strict=True)
+    return _ordered(Candidate(chunk_id, score + support[page]) for page, (chunk_id, score) in scored)
 
 
 def _support(scores: list[float]) -> float:

@@ -34,10 +34,10 @@ _MANY = 100
 """How many instead, where too few of them are distinct or several searches are added up."""
 SAME = 0.9
 """Passages that share this much of their terms say the same: only the better one is shown."""
-_ALIKE_AT_SIGHT = 0.4
-"""What passages that say the same share at least of their words as they are written, marks and endings and all."""
-_SHORT = 8
-"""With fewer words than this, marks and endings make too much of a difference."""
+_PLACES, _GLANCE = 8, 12
+"""In how many places of a passage its letters are looked at first, and how many of them."""
+_ALIKE_AT_SIGHT = 0.5
+"""The part of those places that is also found in a passage which says the same, however its sentences are put."""
 _REMEMBERED = 256
 
 
@@ -160,7 +160,6 @@ class _Wording:
     def __init__(self, text: str, words: Words) -> None:
         self._text = text
         self._words = words
-        self._spelled = set(text.split())
 
     @cached_property
     def terms(self) -> frozenset[int]:
@@ -168,14 +167,19 @@ class _Wording:
 
     def is_new(self, shown: Sequence[_Wording]) -> bool:
         """Whether none of those says the same."""
-        mine = self._spelled
+        glances = self._glances() if shown else ()
         for other in shown:
             # Most passages differ at first sight, which spares them the cutting into terms.
-            common = len(mine & other._spelled)
-            alike = common >= _ALIKE_AT_SIGHT * (len(mine) + len(other._spelled) - common) or len(mine) < _SHORT
+            there = other._text
+            alike = sum([glance in there for glance in glances]) >= _ALIKE_AT_SIGHT * len(glances)
             if alike and self._repeats(other):
                 return False
         return True
+
+    def _glances(self) -> list[str]:
+        """A few letters from several places. A short text has few or none, and is always read closely."""
+        apart = max(len(self._text) // _PLACES, _GLANCE)
+        return [self._text[at : at + _GLANCE] for at in range(0, len(self._text) - _GLANCE, apart)]
 
     def _repeats(self, other: _Wording) -> bool:
         common = len(self.terms & other.terms)

@@ -182,9 +182,11 @@ class HostedEmbedder:
         except (TypeError, ValueError) as exc:
             raise self._service.error(f"{name} sent something that is not a vector") from exc
         for row in rows:
-            if row.ndim != 1 or len(row) != (dimension or len(rows[0])):
+            if row.ndim != 1 or row.size != (dimension or rows[0].size):
+                wanted = dimension or rows[0].size
                 raise self._service.error(
-                    f"{name} sent vectors of {len(row)} dimensions, but {self._identity.model!r} has {dimension}"
+                    f"{name} sent a vector of {row.size} dimensions in place of {wanted}. If the model "
+                    f"{self._identity.model!r} has changed, make the index anew with 'bythebook ingest --rebuild'"
                 )
         lengths = [float(np.sqrt((row * row).sum())) for row in rows]
         if not all(0.0 < length < np.inf for length in lengths):

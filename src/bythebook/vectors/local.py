@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from bythebook.vectors import Identity, installed
 from bythebook.vectors.arriving import arriving
+from bythebook.vectors.pieces import Pieces
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
     from pathlib import Path
-
-    from tokenizers import Encoding, Tokenizer
 
     from bythebook.vectors import Texts, Vector
 
@@ -41,12 +40,12 @@ class LocalEmbedder:
     core is also faster than one text on all of them.
     """
 
-    def __init__(self, session: Any, tokenizer: Tokenizer, *, pool: ThreadPoolExecutor, ahead: int) -> None:
+    def __init__(self, session: Any, pieces: Pieces, *, pool: ThreadPoolExecutor, ahead: int) -> None:
         self._session = session
-        self._tokenizer = tokenizer
+        self._pieces = pieces
         self._pool = pool
         self._ahead = ahead
-        self._count_word = lru_cache(_WORDS_KNOWN)(lambda word: len(self._encode(word)))
+        self._count_word = lru_cache(_WORDS_KNOWN)(lambda word: len(pieces(word)))
 
     @property
     def identity(self) -> Identity:
@@ -75,32 +74,37 @@ class LocalEmbedder:
         # Not in the pool: a question must not queue behind the documents of an ingest.
         return await asyncio.to_thread(self._embed, text)
 
+    def embed(self, text: str) -> Vector:
+        """The vector of a text, made in this very thread."""
+        return self._embed(text)
+
     def _embed(self, text: str) -> Vector:
         # Not above: it takes most of the time of a start, and everything else loads meanwhile.
         import numpy as np
 
-        ids = [FIRST, *self._encode(text).ids[: LONGEST - 2], LAST]
+        ids = [FIRST, *self._pieces(text)[: LONGEST - 2], LAST]
         (vectors,) = self._session.run(None, {"ids": np.array([ids], dtype=np.int64)})
         vector: Vector = vectors[0]
         return vector
-
-    def _encode(self, text: str) -> Encoding:
-        # A lone surrogate is no character, and the tokenizer refuses the whole text for it.
-        whole = text.encode("utf-8", "replace").decode("utf-8")
-        return self._tokenizer.encode(whole, add_special_tokens=False)
 
 
 @asynccontextmanager
 async def local_embedder(cache: Path) -> AsyncIterator[LocalEmbedder]:
     """The embedder whose weights `bythebook model download` put into `cache`. Its threads end with the block."""
     files = installed.find(cache)
-    tokenizer, session = await asyncio.gather(asyncio.to_thread(_tokenizer, files), asyncio.to_thread(_session, files))
+    pieces, session = await asyncio.gather(asyncio.to_thread(_pieces, files), asyncio.to_thread(_session, files))
     workers = cores()
     pool = ThreadPoolExecutor(workers, thread_name_prefix="embed")
     try:
-        yield LocalEmbedder(session, tokenizer, pool=pool, ahead=AHEAD * workers)
+        yield LocalEmbedder(session, pieces, pool=pool, ahead=AHEAD * workers)
     finally:
         await asyncio.to_thread(pool.shutdown, cancel_futures=True)
+
+
+def lone_embedder(cache: Path) -> LocalEmbedder:
+    """The same for a process that has one core to itself."""
+    files = installed.find(cache)
+    return LocalEmbedder(_session(files), _pieces(files), pool=ThreadPoolExecutor(1), ahead=AHEAD)
 
 
 def cores() -> int:
@@ -124,13 +128,8 @@ def _session(files: installed.Installed) -> Any:
         raise installed.damaged(files.folder) from exc
 
 
-def _tokenizer(files: installed.Installed) -> Tokenizer:
-    from tokenizers import Tokenizer
-
+def _pieces(files: installed.Installed) -> Pieces:
     try:
-        tokenizer = Tokenizer.from_file(str(files.folder / installed.TOKENIZER))
-    except Exception as exc:  # tokenizers raises a bare Exception
+        return Pieces(files.folder / installed.TOKENIZER)
+    except (OSError, ValueError, KeyError, TypeError) as exc:
         raise installed.damaged(files.folder) from exc
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    return tokenizer

@@ -16,9 +16,9 @@ _HICCUP = 1
 class Pace:
     """When the next call may be made.
 
-    What was set for a minute is kept to. Where a service refuses calls, all of them rest for as long as it asks, or
-    ever longer where it does not say. If it then still refuses, what it took in the last minute is taken for its
-    limit, which is tried a quarter higher after every minute without a refusal.
+    What was set for a minute is kept to. Where a service refuses calls, all of them rest for as long as it asks.
+    Where it does not say, they rest ever longer; and if it then still refuses, what it took in the last minute is
+    taken for its limit, which is tried a quarter higher after every minute without a refusal.
     """
 
     def __init__(self, name: str, *, per_minute: int = 0) -> None:
@@ -54,7 +54,7 @@ class Pace:
         # Several calls that were under way are refused together: that is one refusal.
         if now() >= self._rest_until:
             self._refusals += 1
-            if self._refusals > _HICCUP:
+            if self._refusals > _HICCUP and asked is None:
                 self._learn()
             rest = min(2.0 ** (self._refusals - 1), MINUTE) if asked is None else asked
             self._rest_until = now() + rest
