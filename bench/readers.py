@@ -31,16 +31,22 @@ class Heard:
 
 async def post(url: str, body: dict[str, Any], *, first: bytes, last: bytes = b"\0") -> Heard:
     """Send JSON and read to the end, or to `last`; the first word has come when `first` has."""
-    address = urlsplit(url)
     data = json.dumps(body).encode()
-    head = (
-        f"POST {address.path} HTTP/1.1\r\nhost: {address.netloc}\r\ncontent-type: application/json\r\n"
-        f"content-length: {len(data)}\r\nconnection: close\r\n\r\n"
-    )
+    head = f"content-type: application/json\r\ncontent-length: {len(data)}\r\n"
+    return await _exchange("POST", url, head.encode() + b"\r\n" + data, first=first, last=last)
+
+
+async def get(url: str) -> Heard:
+    return await _exchange("GET", url, b"\r\n", first=b"{", last=b"\0")
+
+
+async def _exchange(method: str, url: str, rest: bytes, *, first: bytes, last: bytes) -> Heard:
+    address = urlsplit(url)
+    head = f"{method} {address.path} HTTP/1.1\r\nhost: {address.netloc}\r\nconnection: close\r\n"
     started = time.perf_counter()
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
     try:
-        writer.write(head.encode() + data)
+        writer.write(head.encode() + rest)
         received, first_at = bytearray(), 0.0
         while last not in received[-200:] and (part := await reader.read(65536)):
             received += part

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from bythebook.access import ANYONE, Caller, Limit, Scope
-from bythebook.access.rates import Limits
 from bythebook.access.sites import checked_origin, reading
 from bythebook.errors import InputError
 
@@ -95,21 +94,6 @@ def test_limits_as_they_are_written(text: str, limit: Limit) -> None:
 def test_what_is_no_limit(text: str) -> None:
     with pytest.raises(ValueError, match="60/minute"):
         Limit.parse(text)
-
-
-@pytest.mark.parametrize(
-    ("caller", "counted"),
-    [
-        pytest.param(None, "address:192.0.2.1", id="nobody we know"),
-        pytest.param(ANYONE, "address:192.0.2.1", id="anyone"),
-        pytest.param(reading(SITE, READER), "address:192.0.2.1", id="a reader of a site"),
-        pytest.param(Caller("key:k1", frozenset(), "k1"), "key:k1", id="a key, wherever it comes from"),
-    ],
-)
-def test_what_a_request_is_counted_under(caller: Caller | None, counted: str) -> None:
-    limits = Limits(key=Limit(600, 60), address=Limit(60, 60))
-    expected = limits.key if counted.startswith("key") else limits.address
-    assert limits.of(caller, "192.0.2.1") == (counted, expected)
 
 
 def test_an_admin_may_do_everything_and_anyone_all_but_that() -> None:

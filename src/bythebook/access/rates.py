@@ -21,7 +21,7 @@ from bythebook.errors import RateLimited
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from bythebook.access import Caller, Limit
+    from bythebook.access import Limit
     from bythebook.conversations.database import Database
 
 CLEAN_EVERY_SECONDS = 60.0
@@ -53,23 +53,6 @@ _GIVE_BACK = (
     .values(taken=case((rates.c.taken > _MOST, _MOST), else_=rates.c.taken) - 1)
 )
 _CLEAN = delete(rates).where(_OVER)
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How often callers may come."""
-
-    key: Limit
-    address: Limit
-
-    def of(self, caller: Caller | None, address: str) -> tuple[str, Limit]:
-        """What a request is counted under: its key, or the address of those who have none, or none that is good.
-
-        The readers of a site share its token, so each is counted by the address.
-        """
-        if caller is None or caller.site or not caller.key_id:
-            return f"address:{address}", self.address
-        return f"key:{caller.key_id}", self.key
 
 
 @dataclass(frozen=True, slots=True)

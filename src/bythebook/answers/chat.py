@@ -6,7 +6,6 @@ the reader, never an object that is validated for every token.
 
 from __future__ import annotations
 
-import json
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from agents import Model, ModelResponse, Usage
 from agents.models.chatcmpl_converter import Converter
 from openai.types.responses import ResponseCompletedEvent
 
-from bythebook.answers import responses
+from bythebook.answers import arrived, responses
 from bythebook.answers.reply import Reply
 from bythebook.answers.spoken import Began
 from bythebook.errors import BookError, InputError, ProviderError
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 3
 """How often a provider is called for one answer at most, whatever goes wrong and wherever."""
-_DONE = "[DONE]"
 
 
 class Endpoint:
@@ -96,21 +94,18 @@ class Endpoint:
 
     async def _read(self, body: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
         finished = False
-        async for chunk in self._lines(body):
+        async for chunk in self._arriving(body):
             _refuse_error(self.provider.name, chunk)
             finished = finished or any(choice.get("finish_reason") for choice in chunk.get("choices") or ())
             yield chunk
         if not finished:
             raise ProviderError(f"{self.provider.name} stopped in the middle of its answer")
 
-    async def _lines(self, body: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+    async def _arriving(self, body: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
         try:
             async with self._create(**body, stream=True) as response:
-                async for line in response.iter_lines():
-                    data = line[5:].strip() if line.startswith("data:") else ""
-                    # Read on after the last word: a connection that is left early cannot be used again.
-                    if data and data != _DONE:
-                        yield json.loads(data)
+                async for chunk in arrived.chunks(response.iter_bytes()):
+                    yield chunk
         except httpx2.HTTPError as exc:
             # The client translates its transport's errors only as long as it reads the lines itself.
             raise ProviderError(f"the connection to {self.provider.name} broke") from exc

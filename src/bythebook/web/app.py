@@ -16,7 +16,7 @@ from bythebook.web.desk import Desk
 from bythebook.web.door import Door
 from bythebook.web.failures import handle_failures
 from bythebook.web.gate import Gate
-from bythebook.web.guard import Bodies, Callers, Failures, Hosts, Origins, Places
+from bythebook.web.guard import Bodies, Callers, Doorway, Failures, Hosts, Origins, Places
 from bythebook.web.observed import Observed
 from bythebook.web.programs import OtherPrograms
 from bythebook.web.routes import ask, completions, feedback, health, metrics, page, search, sessions
@@ -61,6 +61,7 @@ def create_app(book: Book, settings: Settings) -> FastAPI:
             Middleware(Origins, gate=gate),
             Middleware(Failures),
             Middleware(Hosts, host=settings.host, allowed=settings.allowed_hosts),
+            Middleware(Doorway, desk=desk),
             Middleware(Callers, gate=gate),
             Middleware(Bodies),
             Middleware(Places, desk=desk),

@@ -51,15 +51,19 @@ class Desk:
         await self.close(grace=0)
         await self._tasks.__aexit__(kind, error, trace)
 
-    @contextmanager
-    def place(self) -> Iterator[None]:
-        """A place for one request. Nobody waits for one: where there is none, that is said at once."""
+    def refuse_if_full(self) -> None:
+        """Nobody waits for a place: where there is none, that is said at once."""
         if self.closing:
             figure("shed", reason="closing")
             raise Unavailable("the server is shutting down.", retry_after=RETRY_SECONDS)
         if self.taken >= self.places:
             figure("shed", reason="full")
             raise Unavailable(f"all {self.places} places are taken.", retry_after=RETRY_SECONDS)
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """A place for one request."""
+        self.refuse_if_full()
         self.taken += 1
         figure("readers", 1)
         try:

@@ -1,7 +1,8 @@
 """The guard: what a request passes before any route sees it, outermost first. Plain ASGI, so that streams stay streams.
 
-Browsers learn which pages may call. A request is sure of an answer, must know the server's name and have the right to
-what it asks for, is read whole if it is small enough, and takes a place if it asks for work.
+Browsers learn which pages may call. A request is sure of an answer and must know the server's name. If it asks for
+work, there must be a place. It must have the right to what it asks for, is read whole if it is small enough, and then
+takes the place: who is slow to send keeps nobody else from one.
 """
 
 from __future__ import annotations
@@ -191,6 +192,19 @@ class Callers:
         if needed is None:
             raise MethodNotAllowed("this address has other methods. /docs lists them.", allowed=methods_of(route))
         return needed
+
+
+class Doorway:
+    """Turns requests for work away while every place is taken, before anything is spent on them."""
+
+    def __init__(self, app: ASGIApp, *, desk: Desk) -> None:
+        self._app = app
+        self._desk = desk
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and route_of(scope["path"]) in WORK:
+            self._desk.refuse_if_full()
+        await self._app(scope, receive, send)
 
 
 class Places:

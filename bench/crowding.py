@@ -1,0 +1,91 @@
+"""Four times as many readers as a server has places: python -m bench.crowding [--places 50] [--seconds 30] [--json]
+
+Those who have a place should notice nothing, and the others should be told at once. The model takes 300 ms to its
+first word and 30 ms for each further one. It, the server and the readers are processes of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import statistics
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.figures import Figure
+from bench.processes import bythebook, run
+from bench.readers import DOCS, get, post, quantile
+from bench.serving import model, served
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+QUESTION = "How are chunks made?"
+
+
+@dataclass(slots=True)
+class Crowd:
+    """How long everything took, in milliseconds."""
+
+    answered: list[float] = field(default_factory=list)
+    refused: list[float] = field(default_factory=list)
+    live: list[float] = field(default_factory=list)
+
+
+async def crowd(url: str, *, readers: int, seconds: float) -> Crowd:
+    """Readers who ask again as soon as they are answered, or may come again; and one look after another whether the
+    server is alive."""
+    took, until = Crowd(), time.monotonic() + seconds
+
+    async def read() -> None:
+        while time.monotonic() < until:
+            heard = await post(f"{url}/v1/ask", {"query": QUESTION}, first=b"{")
+            (took.answered if heard.status == 200 else took.refused).append(heard.whole)
+            wait = re.search(rb"(?i)\r\nretry-after: ([0-9]+)", heard.body)
+            await asyncio.sleep(float(wait[1]) if wait else 0)
+
+    async def look() -> None:
+        while time.monotonic() < until:
+            took.live.append((await get(f"{url}/health/live")).whole)
+            await asyncio.sleep(0.05)
+
+    await asyncio.gather(look(), *(read() for _ in range(readers)))
+    return took
+
+
+def measured(folder: Path, *, places: int, seconds: float) -> Iterator[Figure]:
+    """What those with a place and those without one notice of the crowd."""
+    with model() as provider:
+        settings = {"base_url": provider, "model": "scripted", "retrieval_mode": "prefetch", "max_readers": str(places)}
+        with served(folder, **settings) as (url, _):
+            asyncio.run(crowd(url, readers=1, seconds=1))  # what the first question loads is nobody's to wait for
+            alone = asyncio.run(crowd(url, readers=places, seconds=seconds))
+            many = asyncio.run(crowd(url, readers=4 * places, seconds=seconds))
+    before, now = statistics.median(alone.answered), statistics.median(many.answered)
+    raw = {"ms": now, "ms before": before, "answered": len(many.answered), "refused": len(many.refused)}
+    yield Figure("a whole answer in a crowd / before", now / before, at_most=1.2, raw=raw)
+    yield Figure("refused within, p99", quantile(many.refused, 0.99), unit="ms", at_most=100)
+    yield Figure("/health/live in a crowd, p99", quantile(many.live, 0.99), unit="ms", at_most=100)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--places", type=int, default=50)
+    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="bythebook-bench-") as folder:
+        run(bythebook("ingest", DOCS, "--data-dir", folder, "--json"))
+        found = list(measured(Path(folder), places=given.places, seconds=given.seconds))
+    print(json.dumps([figure.as_json() for figure in found], indent=2) if given.json else "\n".join(map(str, found)))
+    sys.exit(0 if all(figure.passed for figure in found) else 1)
+
+
+if __name__ == "__main__":
+    main()
