@@ -29,7 +29,8 @@ def demo(
 ) -> None:
     """Read the manual into a book of its own and ask it a question."""
     chosen = settings(data_dir=data_dir)
-    response = run(_demo(settings(data_dir=chosen.data_dir / "demo"), question))
+    # Never on the server the settings name: another book is kept there.
+    response = run(_demo(settings(data_dir=chosen.data_dir / "demo", qdrant_url=""), question))
     if json:
         print_json(response)
         return

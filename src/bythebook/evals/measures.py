@@ -56,7 +56,7 @@ class Wanted:
 async def _book(corpus: Corpus, name: str, wanted: Wanted) -> AsyncIterator[tuple[Book, Report]]:
     """The collection as a book of its own, kept so that the next run need not embed it again."""
     folder = Settings.load().data_dir / "evals" / name
-    async with Book.open(Settings.load({"data_dir": folder}), say=_say) as book:
+    async with Book.open(Settings.load({"data_dir": folder, "qdrant_url": ""}), say=_say) as book:
         yield book, await book.ingest(corpus, progress=wanted.progress)
 
 
