@@ -34,7 +34,7 @@ bench: $(DEVELOPMENT) $(MODEL)
 
 chaos: $(DEVELOPMENT) $(MODEL) $(CHROMIUM)
 	$(BIN)/python -m pytest --full-size tests/chaos tests/upstream/test_over_sockets.py \
-		tests/web/test_hostile_input.py tests/browser/test_attacks.py
+		tests/web/test_hostile_input.py tests/browser/test_attacks.py tests/passages/test_qdrant_generations.py
 
 evals: $(DEVELOPMENT) $(MODEL)
 	@if [ -d "$(COLLECTIONS)" ]; then $(BIN)/python -m bythebook.evals quick "$(COLLECTIONS)"; else \
