@@ -25,7 +25,7 @@ from bythebook.passages.qdrant import blocks
 from bythebook.passages.qdrant.connection import Address, QdrantServer, connected
 from bythebook.passages.qdrant.copying import pull, push
 from bythebook.passages.qdrant.generations import Making, ServerGenerations
-from bythebook.passages.qdrant.library import fetch_catalogue
+from bythebook.passages.qdrant.library import QdrantLibrary, fetch_catalogue
 from bythebook.passages.qdrant.manifest import Manifest
 from bythebook.passages.qdrant.store import QdrantStore
 from bythebook.passages.retriever import Retriever
@@ -116,7 +116,11 @@ async def test_a_book_goes_to_the_server_answers_there_and_comes_back_as_it_was(
     """The same requests reach the same engine: every passage and its place are equal, its scores nearly."""
     disk = WordBook(tmp_path / "index")
     await disk.ingest(LIGHTHOUSE)
-    await push(disk.generations, book.there, after="", making=Making(), notes={}, progress=unseen)
+    generations = book.there
+    library = QdrantLibrary(generations, disk.embedder.identity, tmp_path / "cache", fresh_seconds=3600.0)
+    assert await library.current() == ""
+    name, _ = await push(disk.generations, generations, after="", making=Making(), notes={}, progress=unseen)
+    assert await library.current() == name  # Whoever publishes need not wait to read it.
     with disk.shelf() as one, book.shelf() as other:
         async with one.edition() as here, other.edition() as there:
             assert here.calibration == there.calibration

@@ -60,6 +60,8 @@ class ServerGenerations:
     def __init__(self, server: QdrantServer, alias: str, *, grace_seconds: float = GRACE_SECONDS) -> None:
         self.server = server
         self.alias = alias
+        self.switched = 0
+        """How often another generation was made current from here."""
         self._grace = timedelta(seconds=grace_seconds)
         self._name = re.compile(rf"{re.escape(alias)}-(g\d{{6}}-[0-9a-f]{{8}})({_BOOK})?")
 
@@ -222,6 +224,7 @@ class ServerGenerations:
         create = models.CreateAliasOperation(create_alias=made)
         switch: list[models.DeleteAliasOperation | models.CreateAliasOperation] = [drop, create] if after else [create]
         await self.server.write("publishing", lambda client: client.update_collection_aliases(switch))
+        self.switched += 1
         if (current := await self.current()) != name:
             raise self._overtaken(current)
         if after:

@@ -48,12 +48,14 @@ class QdrantLibrary:
         self._fresh_seconds = fresh_seconds
         self._current = ""
         self._seen = float("-inf")
+        self._switched = 0
 
     async def current(self) -> str:
-        now = asyncio.get_running_loop().time()
-        if now - self._seen >= self._fresh_seconds:
+        now, switched = asyncio.get_running_loop().time(), self._generations.switched
+        # Whoever has just published here must not wait to read it.
+        if now - self._seen >= self._fresh_seconds or switched != self._switched:
             self._current = await self._generations.current()
-            self._seen = now
+            self._seen, self._switched = now, switched
         return self._current
 
     async def open(self, stack: ExitStack) -> Edition:
