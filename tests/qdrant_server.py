@@ -29,8 +29,6 @@ LIVE = os.environ.get("LIVE_QDRANT_URL", "")
 Json = dict[str, Any]
 
 _DISTANCES = {"Cosine": edge.Distance.Cosine, "Dot": edge.Distance.Dot, "Euclid": edge.Distance.Euclid}
-_WORDLESS = "__nothing__"
-"""The engine wants at least one vector; a collection of payloads only gets one that no point has."""
 
 
 class Refused(Exception):
@@ -57,7 +55,8 @@ class Collection:
     """One collection: how it was made, and its points."""
 
     config: Json
-    shard: edge.EdgeShard
+    shard: Any
+    """The engine's; for a collection without any vectors, which the engine does not have, a `Payloads`."""
     schema: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -129,6 +128,30 @@ def _shown_vector(vector: Any) -> Any:
     return vector
 
 
+class Payloads:
+    """Points without vectors."""
+
+    def __init__(self) -> None:
+        self.points: dict[int, Json] = {}
+
+    def count(self, _request: edge.CountRequest) -> int:
+        return len(self.points)
+
+    def answer(self, method: str, path: list[str], body: Json) -> Any:
+        match [method, *path]:
+            case ["PUT", "points"]:
+                self.points |= {point["id"]: point["payload"] for point in body["points"]}
+                return _DONE
+            case ["POST", "points", "payload"]:
+                for number in body["points"]:
+                    self.points[number] |= body["payload"]
+                return _DONE
+            case ["POST", "points"]:
+                found = [number for number in body["ids"] if number in self.points]
+                return [{"id": number, "payload": self.points[number]} for number in found]
+        raise Refused(404, "")
+
+
 class Engine:
     """All that a server has in it."""
 
@@ -184,7 +207,8 @@ class Engine:
             for key, given in (config.get("sparse_vectors") or {}).items()
         }
         if not made and not sparse:
-            sparse = {_WORDLESS: edge.EdgeSparseVectorParams()}
+            self.collections[name] = Collection(config, Payloads())
+            return True
         shard = edge.EdgeShard.create(
             str(self._folder / f"c{self._made}"),
             edge.EdgeConfig(vectors=made or None, sparse_vectors=sparse, wal_enabled=False),
@@ -238,6 +262,8 @@ class Engine:
 
     def _of(self, found: Collection, method: str, path: list[str], body: Json) -> Any:  # noqa: PLR0911 - a table
         shard = found.shard
+        if isinstance(shard, Payloads):
+            return shard.answer(method, path, body)
         match [method, *path]:
             case ["PUT", "index"]:
                 schema = body["field_schema"]
