@@ -7,11 +7,8 @@ the line between covered and not lies. The collection itself is not changed.
 from __future__ import annotations
 
 import asyncio
-import hashlib
-from collections import Counter, defaultdict
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,7 +16,7 @@ from qdrant_client import models
 
 from bythebook.errors import ConfigurationError, InputError, NotFound
 from bythebook.passages.calibration import UNTRIED, Calibration, calibrate
-from bythebook.passages.catalogue import Catalogue, ChunkRecord, PageRecord
+from bythebook.passages.catalogue import Catalogue
 from bythebook.passages.qdrant.attached import (
     NAMES,
     Attachment,
@@ -29,15 +26,15 @@ from bythebook.passages.qdrant.attached import (
     write_attachment,
 )
 from bythebook.passages.qdrant.store import QdrantStore
+from bythebook.passages.qdrant.survey import Survey, write_catalogue
 from bythebook.passages.retriever import Retriever
 from bythebook.passages.shelf import Edition
-from bythebook.passages.words import Words, stepped
+from bythebook.passages.words import Words
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from pathlib import Path
 
-    from bythebook.chunks import Chunk
     from bythebook.passages.qdrant.connection import QdrantServer
     from bythebook.vectors import Embedder
 
@@ -98,7 +95,7 @@ async def attach(
     if "text" not in found.fields:
         raise ConfigurationError(_no_text(found, some))
     agreement = await _agreement(server, found, embedder, [point.id for point in some])
-    survey = _Survey(found, embedder.count)
+    survey = Survey(found, embedder.count)
     async for points, done in _all(server, found.collection):
         survey.take(points)
         progress("reading", done, max(info.points_count or 0, done))
@@ -198,86 +195,8 @@ async def _agreement(server: QdrantServer, found: Attachment, embedder: Embedder
     return round(agreement, 3)
 
 
-class _Survey:
-    """What is learned from one look at every point."""
-
-    def __init__(self, found: Attachment, count: Callable[[str], int]) -> None:
-        self.found = found
-        self.points = 0
-        self.records: list[ChunkRecord] = []
-        self.terms: Counter[int] = Counter()
-        self.missing: Counter[str] = Counter()
-        self._layout = found.layout(count)
-        self._words = Words(1.0)
-        self._pages: dict[str, list[tuple[int, str, str, str]]] = defaultdict(list)
-        self._digest = hashlib.sha256(found.collection.encode())
-
-    def take(self, points: Sequence[models.Record]) -> None:
-        for point in points:
-            self.points += 1
-            chunk = self._layout.chunk(_id(point.id), point.payload or {})
-            if chunk is None:
-                self.missing["text"] += 1
-            else:
-                self._note(chunk)
-
-    def _note(self, chunk: Chunk) -> None:
-        frequencies = self._words.frequencies(chunk.embedded)
-        self.terms.update(frequencies.keys())
-        headings = " > ".join(chunk.heading_hierarchy)
-        length = sum(frequencies.values())
-        self.records.append(ChunkRecord(chunk.chunk_id, chunk.url, chunk.content_hash, "", length, headings))
-        self._pages[chunk.url].append((chunk.chunk_index, chunk.chunk_id, chunk.title, chunk.text))
-        self._digest.update(f"{chunk.chunk_id} {chunk.content_hash} ".encode())
-        self.missing["url"] += chunk.url.startswith("urn:qdrant:")
-
-    @property
-    def edition(self) -> str:
-        """A name that another look at the same collection gives again."""
-        return f"g000000-{self._digest.hexdigest()[:8]}"
-
-    def pages(self) -> list[PageRecord]:
-        """A page for each address: the chunks there are of it, in their order."""
-        return [self._page(url, sorted(parts)) for url, parts in self._pages.items()]
-
-    def _page(self, url: str, parts: Sequence[tuple[int, str, str, str]]) -> PageRecord:
-        text = "\n\n".join(part[3] for part in parts)
-        return PageRecord(url, self.found.collection, url, parts[0][2], "", text)
-
-    def lacks(self) -> tuple[str, ...]:
-        return tuple(_lacking(self.found, self.missing, self.points))
-
-
-def _id(point: Any) -> int | str:
-    return point if isinstance(point, int) else str(point)
-
-
-def _lacking(found: Attachment, missing: Counter[str], points: int) -> list[str]:
-    said = [
-        "an index of words: passages are found by meaning alone",
-        "the pages themselves: a quote's place is known within its chunk, and a page is the chunks there are of it",
-    ]
-    if missing["text"]:
-        said.append(f"text in {missing['text']} of {points} points: they are passed over")
-    if missing["url"]:
-        said.append(
-            f"an absolute address in {missing['url']} points: their citations cannot be opened (site_url completes "
-            "relative ones)"
-        )
-    meant = {
-        "title": "titles: the last part of the address stands in for one",
-        "chunk_index": "the order of chunks in their page",
-        "heading_hierarchy": "headings: a passage is shown below its title alone",
-        "module_name": "modules: the filter module=NAME finds nothing",
-        "chapter_id": "chapters: the filter chapter=ID finds nothing",
-        "anchor": "anchors: a citation opens its page at the quote, without the section's anchor",
-        "token_count": "token counts: they are counted when a passage is read",
-    }
-    return said + [text for part, text in meant.items() if part not in found.fields]
-
-
 async def _conclude(
-    server: QdrantServer, survey: _Survey, embedders: Embedders, *, data_dir: Path, agreement: float
+    server: QdrantServer, survey: Survey, embedders: Embedders, *, data_dir: Path, agreement: float
 ) -> Findings:
     """Write down what was learned, draw the book's line, and serve it from now on."""
     if not survey.records:
@@ -289,7 +208,7 @@ async def _conclude(
     draft = path.with_suffix(".part")
     path.parent.mkdir(parents=True, exist_ok=True)
     draft.unlink(missing_ok=True)
-    words = await asyncio.to_thread(_write, draft, survey, embedder)
+    words = await asyncio.to_thread(write_catalogue, draft, survey, embedder.identity)
     store = QdrantStore(server, found.collection, words, layout=found.layout(embedder.count))
     with closing(Catalogue.edit(draft)) as catalogue:
         edition = Edition(found.edition, store, catalogue, words, len(survey.records), UNTRIED)
@@ -314,18 +233,3 @@ async def _conclude(
         lacks=survey.lacks(),
         calibration=calibration,
     )
-
-
-def _write(path: Path, survey: _Survey, embedder: Embedder) -> Words:
-    with closing(Catalogue.edit(path)) as catalogue:
-        for record in survey.records:
-            catalogue.put_chunk(record)
-        for page in survey.pages():
-            catalogue.put_page(page)
-        catalogue.count_terms(survey.terms)
-        totals = catalogue.totals()
-        words = Words(stepped(totals.length / max(totals.chunks, 1)))
-        catalogue.state("average_length", words.average_length)
-        catalogue.state("identity", asdict(embedder.identity))
-        catalogue.state("published_at", datetime.now(UTC).isoformat(timespec="seconds"))
-        return words
