@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from bythebook.passages.catalogue import Catalogue, ChunkRecord, PageRecord
 from bythebook.passages.words import Words, stepped
@@ -35,7 +36,7 @@ class Survey:
         self._layout = found.layout(count)
         self._words = Words(1.0)
         self._pages: dict[str, list[tuple[int, str, str, str]]] = defaultdict(list)
-        self._digest = hashlib.sha256(found.collection.encode())
+        self._digest = hashlib.sha256(repr(found).encode())
 
     def take(self, points: Sequence[models.Record]) -> None:
         for point in points:
@@ -67,7 +68,8 @@ class Survey:
 
     def _page(self, url: str, parts: Sequence[tuple[int, str, str, str]]) -> PageRecord:
         text = "\n\n".join(part[3] for part in parts)
-        return PageRecord(url, self.found.collection, url, parts[0][2], "", text)
+        path = urlsplit(url).path.strip("/") or url
+        return PageRecord(url, self.found.collection, path, parts[0][2], "", text)
 
     def lacks(self) -> tuple[str, ...]:
         return tuple(_lacking(self.found, self.missing, self.points))
