@@ -307,7 +307,7 @@ def _scrolled(shard: edge.EdgeShard, body: Json) -> Json:
     return {"points": [_shown(record) for record in records], "next_page_offset": following and _id(following)}
 
 
-def _queried(found: Collection, body: Json) -> list[edge.ScoredPoint]:
+def _queried(found: Collection, body: Json) -> Any:
     if body.get("prefetch"):
         sides = [
             edge.Prefetch(
