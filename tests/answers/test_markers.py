@@ -108,7 +108,7 @@ PIECES = [
     "<img src=x>", "<a href='", "'>", "</a>", "<!--", "-->", "<script>", "</script>", "<cite>1</cite>", "<sup>",
     "word", "Word. ", "*", "**", "_", "¹", "【1†s】", "【", "】", "Sources:\n", "Source: Topics", "(1)", "(see ", ":",
     "&lt;", "javascript:", "\t", "#", "\u200b", "=", '"', "'", "\r", "`a | b`", "` |", "|---|---|\n", "| a | b |\n",
-    "An", "ht", "tp", "s://e.example", "ww", "w.evil.example", "mail", "to:a@b.co", "é", "@b.co",
+    "An", "ht", "tp", "s://e.example", "ww", "w.evil.example", "mail", "to:a@b.co", "é", "@b.co", "@b>", "<=",
 ]  # fmt: skip
 texts = st.lists(st.sampled_from(PIECES), max_size=14).map("".join) | st.text(max_size=40)
 
@@ -118,6 +118,10 @@ texts = st.lists(st.sampled_from(PIECES), max_size=14).map("".join) | st.text(ma
 @example(text="\\a@b.co`![i](http://e.example)`")
 @example(text="\\www.evil.example``[a](http://e.example)``")
 @example(text="[][^1]: x\n【1†s】")
+@example(text="<=@b.co>")
+@example(text="<=`x`@b>")
+@example(text="<=``@b>``")
+@example(text="<=@b>https://book.example/docs/p1.html")
 @example(text="~~~`a | b`<script>Sources:\n|---|---|\n")
 @example(text="```|<cite>1</cite>Sources:\n|---|---|\n")
 @given(text=texts)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from bythebook.answers import addresses
 from bythebook.answers.lines import Fence, Sources, is_definition, may_announce
 from bythebook.answers.markers import SUPERSCRIPT_DIGITS, mark, positions, says_source, superscript
 from bythebook.answers.syntax import (
@@ -34,14 +35,7 @@ _FORBIDDEN = re.compile(
 # A mark is no part of a word: what follows it must be seen beside it.
 _WORD = re.compile(rf"[^\s\\`!\[(<【|{SUPERSCRIPT_DIGITS}\U000f0000-\U000fffff]+")
 _SPACE = re.compile(r"[^\S\n]+")
-_ADDRESS = re.compile(r"(?<![A-Za-z0-9])(?:(?:https?|ftp|file|wss?)://|mailto:|www\.)", re.IGNORECASE)
-_NO_ADDRESS = re.compile(r"[\s<>\"`|\[\]{}【]")
-_LOOPBACK = re.compile(r"https?://(?:localhost|127\.0\.0\.1|0\.0\.0\.0)(?![\w.-])", re.IGNORECASE)
 _RISKY = re.compile(r"[\[<]|://|www\.|@", re.IGNORECASE)
-_LETTERS = re.compile(r"[A-Za-z]+")
-_MAY_LEAD = ("https", "ftp", "file", "wss", "mailto", "www")
-# Without what stands before its sign, which may have been shown already.
-_EMAIL = re.compile(r"(?<=[\w.+-])@[\w-]+(?:\.[\w-]+)+")
 _PARENTHESIS = re.compile(r"\(\s*(?:\d|\[|see\b|sources?\b|from\b|cf\b|https?:|www\.)", re.IGNORECASE)
 _MAY_CITE = ("see", "source", "sources", "from", "cf", "http:", "https:", "www.")
 _COUNTED = re.compile(r"\(\s*(?:see\s+)?(?:sources?:?\s*)?(\d[\d\s,;–-]*)\)(?=[.,;:!?)]|\s*\Z|\s*\n)", re.IGNORECASE)
@@ -62,6 +56,8 @@ class Cleaner:
         self._sources = Sources(passages)
         self._barred = False
         """Whether a bar stands in code on this line."""
+        self._angled = False
+        """Whether an angle bracket was opened and nothing has come that an address in it could not have."""
         self._space = ""
         self._left_out = False
         self._tail = "\n"
@@ -154,28 +150,25 @@ class Cleaner:
         beside = "" if self._space else self._tail[-1]
         # What stands before it, if that is the beginning of the same word.
         before = "" if self._left_out else beside
-        if len(word) == len(self._held) and not (_LETTERS.fullmatch(word) and not _may_lead(before, word)):
+        if len(word) == len(self._held) and not addresses.is_none(word, before):
             self._wait()
-        if address := _ADDRESS.search(before + word, len(before)):
+        if address := addresses.ADDRESS.search(before + word, len(before)):
             start = address.start() - len(before)
             self._write(word[:start], drop=start)
             self._address()
-        elif _EMAIL.search(beside + word):
-            said = _EMAIL.sub(lambda found: f"`{found[0]}`", beside + word)
+        elif addresses.EMAIL.search(beside + word):
+            said = addresses.EMAIL.sub(lambda found: f"`{found[0]}`", beside + word)
             self._write(said[len(beside) :], drop=len(word))
         else:
             self._write(word.replace("]:", "] :"), drop=len(word))
 
     def _address(self) -> None:
         """An address in the open: a citation, or gone. Only one on the reader's own machine may stay, as code."""
-        end = _NO_ADDRESS.search(self._held)
+        end = addresses.END.search(self._held)
         if end is None:
             self._wait()
-        url = self._held[: end.start() if end else len(self._held)]
-        bare = url.rstrip(".,;:!?'*_~")
-        if bare.endswith(")") and bare.count("(") < bare.count(")"):
-            bare = bare.rstrip(")")
-        if _LOOPBACK.match(bare):
+        bare = addresses.bare(self._held[: end.start() if end else len(self._held)])
+        if addresses.LOOPBACK.match(bare):
             self._write(f"`{bare}`", drop=len(bare))
         else:
             self._cite(self._passages.at(bare), drop=len(bare))
@@ -298,7 +291,7 @@ class Cleaner:
         if match and (found := self._passages.named(match[1])):
             self._cite(found, drop=match.end())
         elif match and (
-            says_source(match[1]) or re.fullmatch(rf"\s*{_ADDRESS.pattern}\S+\s*", match[1], re.IGNORECASE)
+            says_source(match[1]) or re.fullmatch(rf"\s*{addresses.ADDRESS.pattern}\S+\s*", match[1], re.IGNORECASE)
         ):
             self._leave_out(match.end())
         else:
@@ -325,7 +318,7 @@ class Cleaner:
         tag = self._held[:end]
         if is_placeholder(tag):
             self._write(f"`{tag}`", drop=end)
-        elif _ADDRESS.match(tag, 1):
+        elif addresses.ADDRESS.match(tag, 1):
             self._cite(self._passages.at(tag[1:-1]), drop=end)
         elif cited := cited_by_tag(tag):
             found = self._passages.counted(cited)
@@ -378,15 +371,12 @@ class Cleaner:
             # A backslash that escaped nothing would now take the edge off a backtick that keeps code code.
             or (last == "\\" and text[0] == "`" and _escapes(self._tail + space))
         )
+        if self._angled and not space and not joins:
+            text = text.replace("@", " @", 1)
         self._out.append(f"{space}{' ' if joins else ''}{text}")
         self._tail = (self._tail + self._out[-1])[-12:]
+        self._angled = text == "<" or (self._angled and not re.search(r"[\s>]", self._out[-1]))
         self._space, self._left_out = "", False
-
-
-def _may_lead(before: str, letters: str) -> bool:
-    """Whether letters that come behind this may turn out to begin an address."""
-    attached = before.isascii() and before.isalnum()
-    return not attached and any(scheme.startswith(letters.lower()) for scheme in _MAY_LEAD)
 
 
 def clean(text: str, passages: Passages) -> str:

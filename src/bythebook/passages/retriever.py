@@ -111,7 +111,8 @@ class Retriever:
     ) -> Retrieved:
         started = time.perf_counter()
         async with within("embedding"):
-            vectors = await together(*(self._embedder.query(text) for text in texts))
+            embed = self._embedder.query
+            vectors = await together(*map(embed, texts)) if texts[1:] else [await embed(texts[0])]
         embedded = time.perf_counter()
         async with within("searching"):
             wanted = list(zip(vectors, texts, strict=True))

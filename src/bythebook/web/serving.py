@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 CLOSING_SECONDS = 1.5
 """How long it takes, at most, to say the last words to every reader and to close everything."""
 
+NEW_OBJECTS = 10_000
+"""How many more objects there must be than before until garbage is looked for."""
+
 NEEDED = ("bythebook.web.app", "bythebook.web.listening", "bythebook.conversations.sql", "bythebook.access.keyring")
 
 
@@ -65,8 +68,10 @@ async def work(
 
                 def started() -> None:
                     starting.close()
-                    # What has been loaded stays: looking through it for garbage would make readers wait.
+                    # What has been loaded stays: looking through it for garbage would make readers wait. So would
+                    # looking often, as nearly everything a question leaves behind is freed without that.
                     gc.freeze()
+                    gc.set_threshold(NEW_OBJECTS)
                     ready(found)
 
                 await _answer(app, bound, stop=stop, started=started, grace=settings.shutdown_seconds)
