@@ -13,9 +13,12 @@ from typer.testing import CliRunner
 from bythebook import Book, Settings
 from bythebook.cli.app import app
 from bythebook.errors import BookError, QdrantConnectionError, Unavailable
+from bythebook.indexes import attach_collection
+from bythebook.testing import ScriptedEmbeddings
 from bythebook.web.readiness import Readiness
 from conftest import Run, copied
 from qdrant_server import Fault, QdrantHere, running_qdrant
+from server_book import unseen
 
 KEY = "the-key-of-the-server"
 QUESTION = "How long does the lamp burn?"
@@ -118,6 +121,34 @@ async def test_a_server_that_is_down_makes_the_book_not_ready_and_nothing_worse(
         here.always = None
         with pytest.raises(BookError, match="there is no collection 'web_documents'"):
             await book.ask(QUESTION)
+
+
+async def test_a_hosted_embedder_is_known_from_the_book_and_may_be_named_for_a_collection_of_others(
+    here: QdrantHere, model_folder: Path, tmp_path: Path
+) -> None:
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / "lamp.md").write_text("# Lamp\n\nThe lamp of the lighthouse burns colza oil through the whole night.\n")
+
+    def settings(folder: str, **more: str) -> Settings:
+        given = {"data_dir": tmp_path / folder, "model_folder": model_folder, "embedder_api_key": "canary"}
+        given |= {"qdrant_url": here.url, "qdrant_api_key": KEY, "embedder_url": service.openai_url}
+        return Settings.load(given | more, folder=tmp_path)
+
+    async with ScriptedEmbeddings(key="canary") as service:
+        async with Book.open(settings("one", embedder="openai:tiny")) as book:
+            report = await book.ingest(pages)
+            assert (await book.search("lamp")).results
+        async with Book.open(settings("two")) as book:
+            assert book.embedder.identity.model == "openai:tiny"
+            assert (await book.ask("What does the lamp burn?")).metadata.index_generation == report.generation
+        here.engine.collections = {"filled": here.engine.collections[f"web_documents-{report.generation}"]}
+        here.engine.aliases = {}
+        chosen = settings("three", embedder="openai:tiny")
+        found = await attach_collection(chosen, "filled", vector="", progress=unseen, say=str)
+        assert (found.model, found.chunks) == ("openai:tiny", 1)
+        async with Book.open(settings("three")) as book:
+            assert "colza oil" in (await book.ask("What does the lamp of the lighthouse burn?")).answer
 
 
 def test_settings_of_the_server_are_checked(tmp_path: Path) -> None:
