@@ -131,7 +131,8 @@ async def test_a_hosted_embedder_is_known_from_the_book_and_may_be_named_for_a_c
     (pages / "lamp.md").write_text("# Lamp\n\nThe lamp of the lighthouse burns colza oil through the whole night.\n")
 
     def settings(folder: str, **more: str) -> Settings:
-        given = {"data_dir": tmp_path / folder, "model_folder": model_folder, "embedder_api_key": "canary"}
+        given: dict[str, Any] = {"data_dir": tmp_path / folder, "model_folder": model_folder}
+        given |= {"embedder_api_key": "canary"}
         given |= {"qdrant_url": here.url, "qdrant_api_key": KEY, "embedder_url": service.openai_url}
         return Settings.load(given | more, folder=tmp_path)
 
@@ -145,7 +146,7 @@ async def test_a_hosted_embedder_is_known_from_the_book_and_may_be_named_for_a_c
         here.engine.collections = {"filled": here.engine.collections[f"web_documents-{report.generation}"]}
         here.engine.aliases = {}
         chosen = settings("three", embedder="openai:tiny")
-        found = await attach_collection(chosen, "filled", vector="", progress=unseen, say=str)
+        found = await attach_collection(chosen, "filled", vector="", progress=unseen, say=lambda _text: None)
         assert (found.model, found.chunks) == ("openai:tiny", 1)
         async with Book.open(settings("three")) as book:
             assert "colza oil" in (await book.ask("What does the lamp of the lighthouse burn?")).answer
