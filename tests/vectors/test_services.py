@@ -68,7 +68,7 @@ async def test_cohere_is_asked_in_its_own_words() -> None:
         await embedder.query("What?")
     documents, rest, question = scripted.requests
     assert (len(documents.texts), len(rest.texts), question.texts) == (96, 4, ("What?",))
-    assert documents.body | {"texts": []} == {
+    assert {**documents.body, "texts": []} == {
         "model": "tiny",
         "texts": [],
         "input_type": "search_document",

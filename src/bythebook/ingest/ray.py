@@ -123,7 +123,7 @@ class RayEngine:
                 ignore_reinit_error=True,
                 include_dashboard=False,
                 log_to_driver=False,
-                logging_level="ERROR",
+                logging_level=logging.ERROR,
             )
         except (ConnectionError, OSError, RuntimeError, ValueError) as exc:
             raise Unavailable(
