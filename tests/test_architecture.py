@@ -29,7 +29,8 @@ ORDER = (
     ("access", "gaps"),
     ("ingest", "memory", "course", "witness", "ask", "status", "introduction"),
     ("settings",),
-    ("assemble",),
+    ("kept", "embedders"),
+    ("assemble", "indexes"),
     ("web", "mcp", "evals"),
     ("cli", "testing", "__main__", "__init__"),
 )
@@ -49,6 +50,7 @@ HEAVY = (
     "numpy",
     "onnxruntime",
     "qdrant_edge",
+    "qdrant_client",
     "openai",
     "sqlalchemy",
     "tokenizers",

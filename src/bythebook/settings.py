@@ -118,6 +118,15 @@ class Settings:
     answer_seconds: float = _setting(30.0, "How long the whole answer may take.", least=0.1, most=3600.0)
     database_url: str = _setting("", "Where conversations are kept. Empty: a file in the data folder.", secret=True)
     keep_gaps: Switch = _setting("on", "Whether questions are written down, to find what the book lacks.")
+    qdrant_url: str = _setting(
+        "", "A Qdrant server or cluster to keep the book on, also read from QDRANT_URL. Empty: on this disk."
+    )
+    qdrant_api_key: str = _setting("", "The key for the Qdrant server, also read from QDRANT_API_KEY.", secret=True)
+    collection_name: str = _setting("web_documents", "What the book is called on the Qdrant server.")
+    qdrant_shards: int = _setting(1, "Into how many shards the server splits the book.", least=1, most=1000)
+    qdrant_replicas: int = _setting(1, "On how many machines of a cluster each shard is kept.", least=1, most=100)
+    qdrant_on_disk: Switch = _setting("off", "Whether the server keeps vectors on its disk rather than in memory.")
+    qdrant_exact: Switch = _setting("off", "Whether the server compares every vector rather than use its index.")
     rate_limit_key: str = _setting("600/minute", "How often a key may be used.")
     rate_limit_address: str = _setting("60/minute", "How often callers without a key may come from one address.")
     site_budget: int = _setting(1000, "How many questions a day a site may ask.", least=1, most=1_000_000_000)
@@ -361,6 +370,16 @@ def _is_limit(text: str) -> None:
     Limit.parse(text)
 
 
+def _is_server(url: str) -> None:
+    if url and not re.match(r"https?://[^/\s]+", url):
+        raise ValueError("use an address, as http://localhost:6333")
+
+
+def _is_collection(name: str) -> None:
+    if not name.strip() or len(name) > 200 or re.search(r'[<>:"/\\|?*\x00-\x1f]', name):
+        raise ValueError("use a name of up to 200 letters, digits, - and _")
+
+
 def _are_origins(listed: tuple[str, ...]) -> None:
     from bythebook.access.sites import checked_origin
 
@@ -382,4 +401,6 @@ _CHECKS: Mapping[str, Callable[[Any], None]] = {
     "rate_limit_address": _is_limit,
     "cors_origins": _are_origins,
     "site_include": _are_asides,
+    "qdrant_url": _is_server,
+    "collection_name": _is_collection,
 }

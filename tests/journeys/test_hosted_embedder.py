@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bythebook.answers import Outcome
-from bythebook.assemble import Book, status_of
+from bythebook.assemble import Book
 from bythebook.errors import BookError, CohereAPIError, ConfigurationError, ProviderAuthError, RateLimited
+from bythebook.indexes import status_of
 from bythebook.settings import Settings
 from bythebook.testing import (
     EmbeddingFault,
@@ -220,7 +221,8 @@ async def test_on_the_command_line(bythebook: Run, lighthouse: Path, tmp_path: P
         assert done.returncode == 0, done.stderr
         # OpenAI is not told what a text is for: these have their headings above them.
         assert json.loads(done.stdout)["embedded"] == sum("\n" in text for text in server.embedded)
-        assert status_of(Settings.load({"data_dir": tmp_path / ".bythebook"}, folder=tmp_path)).model == "openai:tiny"
+        chosen = Settings.load({"data_dir": tmp_path / ".bythebook"}, folder=tmp_path)
+        assert (await status_of(chosen)).model == "openai:tiny"
         env["OPENAI_API_KEY"] = "wrong-canary"
         done = await asyncio.to_thread(bythebook, "search", "lamp", **env)
         assert (done.returncode, "did not accept the API key" in done.stderr, "canary" in done.stderr) == (
