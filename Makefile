@@ -19,14 +19,14 @@ demo: $(RUNTIME) $(MODEL)
 	@$(BIN)/bythebook demo
 
 test: $(DEVELOPMENT) $(MODEL) $(CHROMIUM)
-	$(BIN)/python -m pytest --numprocesses auto --collections "$(COLLECTIONS)"
+	$(BIN)/python -m pytest --numprocesses auto --collections="$(COLLECTIONS)"
 
 check: $(DEVELOPMENT) $(MODEL) $(CHROMIUM)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(MAKE) --no-print-directory golden
-	$(BIN)/python -m pytest --numprocesses auto --collections "$(COLLECTIONS)"
+	$(BIN)/python -m pytest --numprocesses auto --collections="$(COLLECTIONS)"
 
 # The manual is a book like any other: what readers ask of it must be answered after every edit.
 golden: $(RUNTIME) $(MODEL)
@@ -41,7 +41,7 @@ bench: $(DEVELOPMENT) $(MODEL)
 	$(BIN)/python -m bench
 
 chaos: $(DEVELOPMENT) $(MODEL) $(CHROMIUM)
-	$(BIN)/python -m pytest --full-size --collections "$(COLLECTIONS)" tests/chaos \
+	$(BIN)/python -m pytest --full-size --collections="$(COLLECTIONS)" tests/chaos \
 		tests/upstream/test_over_sockets.py tests/web/test_hostile_input.py tests/browser/test_attacks.py \
 		tests/browser/test_poison.py tests/pages/test_capped.py tests/passages/test_qdrant_generations.py
 
