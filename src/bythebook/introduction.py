@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from bythebook.pages.folder import humanised
 from bythebook.passages import EVERYWHERE
 from bythebook.passages.evidence import weigh
 
@@ -39,8 +37,8 @@ class Introduction:
 async def introduce(edition: Edition, embedder: Embedder, retriever: Retriever, *, name: str) -> Introduction:
     """Introduce this edition. Without a `name` its first page gives one."""
     listed = edition.catalogue.listed()
-    folders = dict.fromkeys(path.parts[0] for path in (PurePosixPath(page.path) for page in listed) if path.parts[1:])
-    first = min(listed, key=lambda page: (page.path.count("/"), "index" not in page.path, page.url), default=None)
+    sections = dict.fromkeys(page.module for page in listed if page.module)
+    first = min(listed, key=lambda page: (page.path.count("/"), "index" not in page.path), default=None)
     questions: list[str] = []
     for question in _spread([page for page in listed if page != first])[:_TRIED]:
         evidence = await _evidence(edition, embedder, retriever, question)
@@ -48,7 +46,7 @@ async def introduce(edition: Edition, embedder: Embedder, retriever: Retriever, 
             questions.append(question)
         if len(questions) == MOST_QUESTIONS:
             break
-    return Introduction(name or (first.title if first else ""), tuple(map(humanised, folders)), tuple(questions))
+    return Introduction(name or (first.title if first else ""), tuple(sections), tuple(questions))
 
 
 async def _evidence(edition: Edition, embedder: Embedder, retriever: Retriever, question: str) -> Evidence | None:
@@ -69,16 +67,26 @@ def _spread(listed: Sequence[Listed]) -> list[str]:
 def _questions(page: Listed) -> Iterator[tuple[str, bool]]:
     """What the page's headings answer, and whether the book itself puts it as a question."""
     for heading in (page.title, *page.headings):
-        said = _NUMBER.sub("", heading).strip()
-        if said.endswith("?"):
-            yield said, True
-        elif _HOW_TO.match(said):
-            yield _HOW_TO.sub("How do I ", said, count=1) + "?", True
+        said = unnumbered(heading)
+        if question := as_question(said):
+            yield question, True
         elif 1 <= len(said.split()) <= 4 and said[:1].isalpha():
-            yield f"What does the book say about {_within(said)}?", False
+            yield f"What does the book say about {within(said)}?", False
 
 
-def _within(heading: str) -> str:
+def as_question(heading: str) -> str:
+    """The question that a heading itself puts, empty when it puts none."""
+    if heading.endswith("?"):
+        return heading
+    return _HOW_TO.sub("How do I ", heading, count=1) + "?" if _HOW_TO.match(heading) else ""
+
+
+def unnumbered(heading: str) -> str:
+    """The heading without the number of its chapter."""
+    return _NUMBER.sub("", heading).strip()
+
+
+def within(heading: str) -> str:
     """The heading inside a sentence: a plain first word begins small."""
     word = heading.split(maxsplit=1)[0]
     return heading[0].lower() + heading[1:] if word[1:].islower() or len(word) == 1 else heading

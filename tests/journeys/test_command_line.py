@@ -168,10 +168,15 @@ def test_status_tells_what_the_book_is_made_of(bythebook: Run, shelved: Path) ->
     shown = json.loads(bythebook("status", "--data-dir", shelved, "--json").stdout)
     assert (shown["pages"], shown["generation"], shown["dimension"]) == (5, "g000001", 384)
     assert shown["size_bytes"] > 0
-    assert 0 < shown["calibration"]["kept"] <= 1
-    text = bythebook("status", "--data-dir", shelved).stdout
+    tried = shown["calibration"]
+    assert 0 < tried["kept"] <= 1
+    assert (tried["recall"], shown["retrieval_threshold"]) == (tried["refused"], "auto")
+    assert 0 < tried["precision"] <= 1
+    text = bythebook("status", "--data-dir", shelved, BYTHEBOOK_RETRIEVAL_THRESHOLD="0.5").stdout
+    assert "retrieval_threshold is set to 0.5" in text
     assert "5 pages" in text
-    assert "refuses" in text
+    assert "precision" in text
+    assert "made of half the words of its own sentences" in text
 
 
 def test_config_says_where_each_value_came_from(bythebook: Run, tmp_path: Path) -> None:

@@ -100,17 +100,22 @@ class Retriever:
         embedded = time.perf_counter()
         async with within("searching"):
             wanted = list(zip(vectors, texts, strict=True))
-            ranked = await _ranked(edition, wanted, limit=CANDIDATES if len(wanted) == 1 else _MANY, filters=filters)
-            results = await _chosen(edition, ranked, vectors[0], top_k)
-            if len(results) < top_k and len(ranked) == CANDIDATES:
-                ranked = await _ranked(edition, wanted, limit=_MANY, filters=filters)
-                results = await _chosen(edition, ranked, vectors[0], top_k)
+            found = await ranked(edition, wanted, limit=looked_through(wanted), filters=filters)
+            results = await _chosen(edition, found, vectors[0], top_k)
+            if len(results) < top_k and len(found) == CANDIDATES:
+                found = await ranked(edition, wanted, limit=_MANY, filters=filters)
+                results = await _chosen(edition, found, vectors[0], top_k)
         context = RetrievalContext(query=texts[0], results=results, filter_applied=str(filters))
         searched = time.perf_counter()
         return Retrieved(context, vectors[0], (embedded - started) * 1000, (searched - embedded) * 1000)
 
 
-async def _ranked(
+def looked_through(wanted: Sequence[object]) -> int:
+    """How many candidates there are for all that is searched for: more where several searches are added up."""
+    return CANDIDATES if len(wanted) == 1 else _MANY
+
+
+async def ranked(
     edition: Edition, wanted: Sequence[tuple[Vector, str]], *, limit: int, filters: Filters
 ) -> list[Candidate]:
     """The candidates for all that is searched for, best first."""
