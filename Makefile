@@ -43,7 +43,7 @@ bench: $(DEVELOPMENT) $(MODEL)
 chaos: $(DEVELOPMENT) $(MODEL) $(CHROMIUM)
 	$(BIN)/python -m pytest --full-size --collections "$(COLLECTIONS)" tests/chaos \
 		tests/upstream/test_over_sockets.py tests/web/test_hostile_input.py tests/browser/test_attacks.py \
-		tests/browser/test_poison.py tests/pages/test_capped.py
+		tests/browser/test_poison.py tests/pages/test_capped.py tests/passages/test_qdrant_generations.py
 
 # Every figure beside its floor and its goal; fails below a floor.
 quality: $(RUNTIME) $(MODEL)
@@ -60,7 +60,8 @@ lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 		pyproject.toml --group build --group dev --output-file requirements-dev.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
-		pyproject.toml --group build --extra postgres --extra traces --constraint requirements.lock \
+		pyproject.toml --group build --extra cohere --extra postgres --extra qdrant --extra traces \
+		--constraint requirements.lock \
 		--output-file requirements-server.lock
 
 clean:

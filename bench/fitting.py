@@ -127,7 +127,7 @@ async def _evidence(subject: Subject, questions: Sequence[Question], names: Sequ
     rows = []
     for done, question in enumerate(questions, start=1):
         found = await subject.book.retriever.retrieve(subject.edition, text_of(question), top_k=5, filters=EVERYWHERE)
-        features = (await evidence.weigh(subject.edition, subject.book.embedder, found)).features
+        features = (await evidence.weigh(subject.edition, subject.book.reader, found)).features
         rows.append([getattr(features, name) for name in names])
         subject.wanted.progress("asking", done, len(questions))
     return np.array(rows)
@@ -147,7 +147,7 @@ async def proof(given: argparse.Namespace) -> dict[str, Any]:
             for done, claim in enumerate(pairs.claims, start=1):
                 found = support.Desk(claim.passages, pairs).look_up(claim.text, named=())
                 texts = [found.sentence, found.quoted]
-                vectors = dict(zip(texts, [vector async for vector in book.embedder.documents(texts)], strict=True))
+                vectors = dict(zip(texts, [vector async for vector in book.reader.documents(texts)], strict=True))
                 features = support.compared(found, vectors).features
                 rows.append([getattr(features, known) for known in support.Features.__slots__])
                 wanted.progress("reading", done, len(pairs.claims))

@@ -31,6 +31,11 @@ LIGHTHOUSE = Path(__file__).parent / "books" / "lighthouse"
 hypothesis_settings.register_profile("calm", deadline=None, derandomize=bool(os.environ.get("CI")))
 hypothesis_settings.load_profile("calm")
 
+# Only the tests of a live server may know of it: all others keep their book to themselves.
+for _name in ("QDRANT_URL", "QDRANT_API_KEY"):
+    if _name in os.environ:
+        os.environ[f"LIVE_{_name}"] = os.environ.pop(_name)
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 Opened = Callable[..., AbstractAsyncContextManager[Book]]
 

@@ -24,7 +24,7 @@ from bythebook.ingest.run import Workshop, ingest, rehearse
 from bythebook.pages.folder import Folder
 from bythebook.passages.generations import Generations
 from bythebook.passages.retriever import Retriever
-from bythebook.passages.shelf import Shelf
+from bythebook.passages.shelf import DiskLibrary, Shelf
 from bythebook.vectors import Identity
 from bythebook.vectors.arriving import arriving
 
@@ -112,7 +112,7 @@ class WordBook:
 
     @contextmanager
     def shelf(self) -> Iterator[Shelf]:
-        with closing(Shelf(self.generations, self.embedder.identity)) as shelf:
+        with closing(Shelf(DiskLibrary(self.generations, self.embedder.identity))) as shelf:
             yield shelf
 
     async def ask(self, *questions: str, top_k: int = 5, threshold: float = 0.0) -> list[AgentResponse]:

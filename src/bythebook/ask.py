@@ -204,7 +204,8 @@ class Asker:
             return True
         if self.config.retrieval_threshold == "auto":
             return evidence.confidence >= course.edition.calibration.cutoff
-        return evidence.features.passage_cosine >= self.config.retrieval_threshold
+        found = course.retrieved.context.results if course.retrieved else ()
+        return max((result.score for result in found), default=0.0) >= self.config.retrieval_threshold
 
     async def _speak(self, course: Course, speaker: Speaker) -> AsyncGenerator[Event]:
         """Answer in a model's words, each of its sentences proven, or with the book's own if none can be."""

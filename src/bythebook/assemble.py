@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager
-from dataclasses import replace
+from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager, suppress
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Self
 from bythebook.answers import AgentRequest
 from bythebook.ask import Asker
 from bythebook.course import Pace
-from bythebook.errors import ConfigurationError, NotFound
+from bythebook.embedders import open_hosted, open_local
+from bythebook.errors import DeadlineExceeded, NotFound, QdrantConnectionError, RateLimited, Unavailable
 from bythebook.gaps.notebook import Notebook
+from bythebook.kept import open_kept
 from bythebook.passages import EVERYWHERE
-from bythebook.passages.generations import Generations
 from bythebook.passages.retriever import Retriever
 from bythebook.passages.shelf import Shelf
 from bythebook.upstream.deadline import Deadline
-from bythebook.vectors import installed
-from bythebook.vectors.local import IDENTITY, local_embedder
+from bythebook.vectors.local import IDENTITY
 from bythebook.vectors.remembering import RememberingEmbedder
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from bythebook.answers.agent import Speaker
     from bythebook.answers.events import Event
     from bythebook.answers.extractive_model import ExtractiveModel
+    from bythebook.chunks.split import Sizes
     from bythebook.conversations import Conversation, Conversations
     from bythebook.conversations.asked import Asked, Feedback, Rating
     from bythebook.conversations.database import Database
@@ -42,20 +43,25 @@ if TYPE_CHECKING:
     from bythebook.conversations.followups import Exchange
     from bythebook.gaps import GapReport
     from bythebook.ingest import Progress, Report
+    from bythebook.ingest.engine import Engine
     from bythebook.ingest.run import Workshop
     from bythebook.introduction import Introduction
+    from bythebook.kept import Desk
     from bythebook.pages import PageSource
     from bythebook.pages.site.source import Site
     from bythebook.passages import Filters, RetrievalContext
     from bythebook.passages.shelf import Edition
     from bythebook.settings import Settings
-    from bythebook.status import Status
-    from bythebook.vectors import Embedder
+    from bythebook.vectors import Embedder, Identity
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_UNANSWERED = 3000
 WRITTEN_ELSEWHERE_SECONDS = 0.25
 """How long an answer that is not written down yet is waited for."""
+
+
+_FOR_NOW = (QdrantConnectionError, RateLimited, Unavailable, DeadlineExceeded)
+"""What may be over by the time of the first question."""
 
 
 def _unseen(_stage: str, _done: int, _total: int) -> None:
@@ -79,8 +85,6 @@ class Book:
         self._settings = settings
         self._say = say
         self._stack = AsyncExitStack()
-        self._generations = Generations(settings.data_dir / "index")
-        self._shelf = Shelf(self._generations, IDENTITY)
         self._speaker: Speaker | None = None
         self._introduced: tuple[str, Introduction] | None = None
         self._database: Database | None = None
@@ -96,13 +100,24 @@ class Book:
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
+            self._kept = await stack.enter_async_context(open_kept(self._settings))
+            made_with = await self._made_with()
+            self._choice = self._settings.embedding(made_with.model if made_with else "")
+            self._finder = await open_hosted(self._choice, made_with, stack)
+            identity = self._finder.identity if self._finder else IDENTITY
+            self._shelf = Shelf(self._kept.library(identity, self._count))
             stack.callback(self._shelf.close)
-            # The index opens while the model loads: a first answer waits for the slower of the two.
-            shelf = asyncio.create_task(self._shelf.prepare())
-            self._local = await stack.enter_async_context(local_embedder(await self._models()))
-            self.embedder: Embedder = RememberingEmbedder(self._local)
-            await shelf
-            self.retriever = Retriever(self.embedder)
+            # The index opens while the model loads: a first answer waits for the slower of the two. One that cannot be
+            # asked may still be made anew.
+            shelf = asyncio.create_task(self._prepare_shelf()) if made_with == identity else None
+            self._local = await stack.enter_async_context(open_local(self._settings.model_folder, say=self._say))
+            self.reader: Embedder = RememberingEmbedder(self._local)
+            """Reads closely what was found, and proves answers."""
+            self.embedder: Embedder = RememberingEmbedder(self._finder) if self._finder else self.reader
+            """Finds: the vectors of the index are its."""
+            if shelf:
+                await shelf
+            self.retriever = Retriever(self.embedder, reader=self.reader if self._finder else None)
             self._stack = stack.pop_all()
         return self
 
@@ -112,16 +127,19 @@ class Book:
         await self._notebook.close()
         await self._stack.aclose()
 
-    async def _models(self) -> Path:
-        """The folder of the embedding model, which is fetched if it was never used on this machine."""
-        folder = self._settings.model_folder
-        try:
-            installed.find(folder)
-        except ConfigurationError:
-            from bythebook.vectors import weights
+    async def _made_with(self) -> Identity | None:
+        """Whose vectors the book has. A server that does not answer now is asked again by the first question."""
+        with suppress(*_FOR_NOW):
+            return await self._kept.made_with()
+        return None
 
-            await asyncio.to_thread(weights.download, folder, say=self._say)
-        return folder
+    async def _prepare_shelf(self) -> None:
+        with suppress(*_FOR_NOW):
+            await self._shelf.prepare()
+
+    def _count(self, text: str) -> int:
+        """The embedder's tokens of a text, for a collection that does not know how many there are."""
+        return (self._finder or self._local).count(text)
 
     async def ingest(
         self,
@@ -138,7 +156,10 @@ class Book:
 
         with ExitStack() as stack:
             opened = self._sources(sources, stack, progress=progress, keep=True)
-            return await ingest(self._workshop(progress), opened, alone=alone, rebuild=rebuild)
+            desk = await self._kept.desk(progress=progress)
+            work = self._workshop(desk, progress)
+            report = await ingest(work, opened, alone=alone, rebuild=rebuild)
+            return await desk.publish(report, chunking=asdict(work.sizes), progress=progress)
 
     async def rehearse(
         self,
@@ -152,7 +173,8 @@ class Book:
 
         with ExitStack() as stack:
             opened = self._sources(sources, stack, progress=progress, keep=False)
-            return await rehearse(self._workshop(progress), opened, alone=alone, rebuild=rebuild)
+            work = self._workshop(await self._kept.desk(progress=progress), progress)
+            return await rehearse(work, opened, alone=alone, rebuild=rebuild)
 
     async def search(self, query: str, *, top_k: int | None = None, filters: Filters = EVERYWHERE) -> RetrievalContext:
         """The passages that bear most on the query, best first."""
@@ -193,7 +215,7 @@ class Book:
 
         async with self._shelf.edition() as edition:
             if self._introduced is None or self._introduced[0] != edition.name:
-                made = await introduce(edition, self.embedder, self.retriever, name=self._settings.book_name)
+                made = await introduce(edition, self.reader, self.retriever, name=self._settings.book_name)
                 self._introduced = (edition.name, made)
             return self._introduced[1]
 
@@ -263,7 +285,7 @@ class Book:
         unanswered = await self.unanswered(since=since)
         async with self._shelf.edition() as edition:
             return await find_gaps(
-                unanswered, edition=edition, embedder=self.embedder, retriever=self.retriever, limit=limit
+                unanswered, edition=edition, embedder=self.reader, retriever=self.retriever, limit=limit
             )
 
     async def settle(self) -> None:
@@ -283,7 +305,7 @@ class Book:
         remembers = isinstance(request, AgentRequest) and request.session_id is not None
         return Asker(
             self._shelf,
-            self.embedder,
+            self.reader,
             self.retriever,
             self._settings.agent_config(),
             speaker=await self._open_speaker(),
@@ -334,13 +356,29 @@ class Book:
         """The generation that is current now, open for looking at until the context ends."""
         return self._shelf.edition()
 
-    def _workshop(self, progress: Progress) -> Workshop:
+    def _workshop(self, desk: Desk, progress: Progress) -> Workshop:
         from bythebook.chunks.split import Sizes
         from bythebook.ingest.run import Workshop
 
-        sizes = Sizes(limit=self._settings.chunk_tokens, overlap=self._settings.chunk_overlap)
-        folder = self._settings.data_dir / "index"
-        return Workshop(folder, self._generations, self._local, sizes, progress)
+        tokens, overlap = self._settings.chunk_tokens, self._settings.chunk_overlap
+        sizes = Sizes(
+            limit=self._choice.chunk_tokens if tokens == "auto" else tokens,
+            overlap=self._choice.chunk_overlap if overlap == "auto" else overlap,
+        )
+        reader = self.reader if self._finder else None
+        embedder = self._finder or self._local
+        return Workshop(desk.folder, desk.generations, embedder, sizes, progress, reader, self._engine(sizes))
+
+    def _engine(self, sizes: Sizes) -> Engine | None:
+        chosen = self._settings
+        if chosen.engine == "local":
+            return None
+        from bythebook.ingest.ray import RayEngine
+
+        models = chosen.model_folder.absolute()
+        engine = RayEngine(models, sizes, chosen.ray_address, chosen.ray_workers, hosted=self._finder is not None)
+        self._stack.callback(engine.close)
+        return engine
 
     def _sources(
         self, given: Sequence[PageSource | Path | str], stack: ExitStack, *, progress: Progress, keep: bool
@@ -390,13 +428,6 @@ def open_source(settings: Settings, path: Path | str) -> PageSource:
         settings.site_builder,
     )
     return open_path(path, site_url=settings.site_url, style=None if style == "auto" else Style(style), wish=wish)
-
-
-def status_of(settings: Settings) -> Status:
-    """What the book is made of. Opens no model and reads no page."""
-    from bythebook.status import status
-
-    return status(settings.data_dir, Generations(settings.data_dir / "index"), IDENTITY)
 
 
 @asynccontextmanager

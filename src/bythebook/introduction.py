@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from bythebook.passages import EVERYWHERE
 from bythebook.passages.evidence import weigh
+from bythebook.together import together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 MOST_QUESTIONS = 4
 _TRIED = 24
 """How many candidates are put to the book at most before enough of them have an answer."""
+_AT_ONCE = 6
+"""How many of them side by side: a hosted embedder gets them in one request."""
 _HOW_TO = re.compile(r"how to\s+(?=\w)", re.IGNORECASE)
 _NUMBER = re.compile(r"^(?:chapter|part|module|section)?\s*[\d.]+[:.)]?\s+", re.IGNORECASE)
 
@@ -39,14 +42,14 @@ async def introduce(edition: Edition, embedder: Embedder, retriever: Retriever, 
     listed = edition.catalogue.listed()
     sections = dict.fromkeys(page.module for page in listed if page.module)
     first = min(listed, key=lambda page: (page.path.count("/"), "index" not in page.path), default=None)
+    candidates = _spread([page for page in listed if page != first])[:_TRIED]
     questions: list[str] = []
-    for question in _spread([page for page in listed if page != first])[:_TRIED]:
-        evidence = await _evidence(edition, embedder, retriever, question)
-        if evidence and evidence.confidence >= edition.calibration.cutoff:
-            questions.append(question)
-        if len(questions) == MOST_QUESTIONS:
-            break
-    return Introduction(name or (first.title if first else ""), tuple(sections), tuple(questions))
+    while candidates and len(questions) < MOST_QUESTIONS:
+        some, candidates = candidates[:_AT_ONCE], candidates[_AT_ONCE:]
+        found = await together(*(_evidence(edition, embedder, retriever, question) for question in some))
+        sure = edition.calibration.cutoff
+        questions += [question for question, seen in zip(some, found, strict=True) if seen and seen.confidence >= sure]
+    return Introduction(name or (first.title if first else ""), tuple(sections), tuple(questions[:MOST_QUESTIONS]))
 
 
 async def _evidence(edition: Edition, embedder: Embedder, retriever: Retriever, question: str) -> Evidence | None:

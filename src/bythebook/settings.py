@@ -11,8 +11,9 @@ from typing import Any, Literal, get_args, get_type_hints
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from bythebook.answers.config import ALIASES, AgentConfig, Followups, Unsupported
-from bythebook.answers.providers import Mode  # noqa: TC001 - read when it runs
+from bythebook.answers.providers import NO_KEY_NEEDED, Mode
 from bythebook.errors import ConfigurationError, InputError
+from bythebook.vectors.choice import COHERE, COHERE_BATCH, LOCAL, Choice, Limits, check
 from bythebook.wire import as_json
 
 PREFIX = "BYTHEBOOK_"
@@ -25,6 +26,7 @@ _ASSIGNMENT = re.compile(
 
 Switch = Literal["on", "off"]
 LogLevel = Literal["debug", "info", "warning", "error"]
+Engine = Literal["local", "ray"]
 LogFormat = Literal["json", "text"]
 Style = Literal["auto", "docusaurus", "mkdocs", "sphinx", "mdbook", "plain"]
 
@@ -67,8 +69,31 @@ class Settings:
     site_locale: str = _setting("", "Which language of a Docusaurus site is read. Empty: the site's own.")
     site_builder: Builder = _setting("auto", "Which builder publishes a Sphinx project.")
     site_include: tuple[str, ...] = _setting((), "What a project has besides its book, and is read all the same.")
-    chunk_tokens: int = _setting(220, "The largest chunk, in the embedder's tokens.", least=32, most=4096)
-    chunk_overlap: int = _setting(0, "How much of a chunk may be repeated in the next.", least=0, most=512)
+    engine: Engine = _setting(
+        "local", "Who reads, cuts and embeds the pages of an ingest: this process, or a Ray cluster."
+    )
+    ray_address: str = _setting("", "The Ray cluster to join. Empty: that of RAY_ADDRESS, or one on this machine.")
+    ray_workers: int = _setting(
+        0, "How many workers of the cluster to use. 0: one for each core.", least=0, most=10_000
+    )
+    embedder: str = _setting(
+        "", "What makes vectors: local, cohere:MODEL or openai:MODEL. Empty: as the book was made, or local."
+    )
+    embedder_url: str = _setting("", "The embedder's address. Empty: the provider's own, for openai also base_url.")
+    embedder_api_key: str = _setting("", "The key for embedder_url, if it is not the provider's.", secret=True)
+    embedder_per_minute: int = _setting(
+        0, "How often the embedder is called in a minute. 0: as often as it bears.", least=0, most=100_000
+    )
+    embedder_batch: int = _setting(96, "How many texts a request to the embedder has.", least=1, most=2048)
+    embedder_at_once: int = _setting(4, "How many requests to the embedder are under way at once.", least=1, most=64)
+    embedder_seconds: float = _setting(60.0, "How long a request to the embedder may take.", least=0.1, most=3600.0)
+    cohere_api_key: str = _setting("", "The key for Cohere, also read from COHERE_API_KEY.", secret=True)
+    chunk_tokens: int | Literal["auto"] = _setting(
+        "auto", "The largest chunk, in the embedder's tokens: 220 for the local one, 512.", least=32, most=4096
+    )
+    chunk_overlap: int | Literal["auto"] = _setting(
+        "auto", "How much of a chunk may be repeated in the next: 0 for the local embedder, 50.", least=0, most=512
+    )
     retrieval_top_k: int = _setting(5, "How many passages are found for a question.", least=1, most=20)
     retrieval_threshold: float | Literal["auto"] = _setting(
         "auto", "When the book covers a question: the calibrated rule, or a least cosine.", least=0.0, most=1.0
@@ -93,6 +118,15 @@ class Settings:
     answer_seconds: float = _setting(30.0, "How long the whole answer may take.", least=0.1, most=3600.0)
     database_url: str = _setting("", "Where conversations are kept. Empty: a file in the data folder.", secret=True)
     keep_gaps: Switch = _setting("on", "Whether questions are written down, to find what the book lacks.")
+    qdrant_url: str = _setting(
+        "", "A Qdrant server or cluster to keep the book on, also read from QDRANT_URL. Empty: on this disk."
+    )
+    qdrant_api_key: str = _setting("", "The key for the Qdrant server, also read from QDRANT_API_KEY.", secret=True)
+    collection_name: str = _setting("web_documents", "What the book is called on the Qdrant server.")
+    qdrant_shards: int = _setting(1, "Into how many shards the server splits the book.", least=1, most=1000)
+    qdrant_replicas: int = _setting(1, "On how many machines of a cluster each shard is kept.", least=1, most=100)
+    qdrant_on_disk: Switch = _setting("off", "Whether the server keeps vectors on its disk rather than in memory.")
+    qdrant_exact: Switch = _setting("off", "Whether the server compares every vector rather than use its index.")
     rate_limit_key: str = _setting("600/minute", "How often a key may be used.")
     rate_limit_address: str = _setting("60/minute", "How often callers without a key may come from one address.")
     site_budget: int = _setting(1000, "How many questions a day a site may ask.", least=1, most=1_000_000_000)
@@ -158,6 +192,28 @@ class Settings:
         """What of the settings concerns the agent."""
         names = [known.name for known in fields(AgentConfig) if known.name in KNOWN]
         return AgentConfig(**{name: getattr(self, name) for name in names})
+
+    def embedding(self, made_with: str) -> Choice:
+        """The embedder to use, for a book that was `made_with` this one."""
+        name = self.embedder or (made_with if ":" in made_with else LOCAL)
+        cohere = name.startswith(f"{COHERE}:")
+        limits = Limits(
+            batch=min(self.embedder_batch, COHERE_BATCH) if cohere else self.embedder_batch,
+            at_once=self.embedder_at_once,
+            per_minute=self.embedder_per_minute,
+            seconds=self.embedder_seconds,
+            question_seconds=self.first_token_seconds,
+        )
+        url = self.embedder_url or ("" if cohere else self.base_url)
+        return Choice(name, url=url, api_key=self._embedder_key(cohere=cohere), limits=limits)
+
+    def _embedder_key(self, *, cohere: bool) -> str:
+        """The key for the embedder's address. That of another address is not shown to it."""
+        if cohere:
+            return self.embedder_api_key or self.cohere_api_key
+        own = "" if self.embedder_url else self.api_key
+        elsewhere = NO_KEY_NEEDED if self.embedder_url or self.base_url else ""
+        return self.embedder_api_key or own or self.openai_api_key or elsewhere
 
     def as_arguments(self) -> dict[str, Any]:
         """Every value in JSON's own types, with which another process can `load` the same settings."""
@@ -247,7 +303,7 @@ def _checked(name: str, value: Any, origin: str) -> Any:
     try:
         converted = _converted(_TYPES[name], value)
         _CHECKS.get(name, _fine)(converted)
-    except (ValueError, InputError) as exc:
+    except (ValueError, InputError, ConfigurationError) as exc:
         shown = "what it is" if KNOWN[name].metadata["secret"] else repr(value)
         raise ConfigurationError(f"{name} cannot be {shown} (from {origin}): {exc}") from exc
     least, most = KNOWN[name].metadata["least"], KNOWN[name].metadata["most"]
@@ -290,7 +346,7 @@ def _several(value: Any) -> tuple[str, ...]:
 
 def _number(kind: Any, value: Any) -> float:
     """The value as a whole number, or as any number. Text is read as one, because the environment has nothing else."""
-    whole = kind is int
+    whole = kind is int or int in get_args(kind)
     try:
         if isinstance(value, bool) or (whole and isinstance(value, float)):
             raise TypeError
@@ -303,10 +359,25 @@ def _fine(_value: Any) -> None:
     """The check of a setting whose type says it all."""
 
 
+def _is_embedder(name: str) -> None:
+    if name:
+        check(name)
+
+
 def _is_limit(text: str) -> None:
     from bythebook.access import Limit
 
     Limit.parse(text)
+
+
+def _is_server(url: str) -> None:
+    if url and not re.match(r"https?://[^/\s]+", url):
+        raise ValueError("use an address, as http://localhost:6333")
+
+
+def _is_collection(name: str) -> None:
+    if not name.strip() or len(name) > 200 or re.search(r'[<>:"/\\|?*\x00-\x1f]', name):
+        raise ValueError("use a name of up to 200 letters, digits, - and _")
 
 
 def _are_origins(listed: tuple[str, ...]) -> None:
@@ -325,8 +396,11 @@ def _are_asides(listed: tuple[str, ...]) -> None:
 
 
 _CHECKS: Mapping[str, Callable[[Any], None]] = {
+    "embedder": _is_embedder,
     "rate_limit_key": _is_limit,
     "rate_limit_address": _is_limit,
     "cors_origins": _are_origins,
     "site_include": _are_asides,
+    "qdrant_url": _is_server,
+    "collection_name": _is_collection,
 }

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bythebook.ingest.coverage import recall_coverage
 from bythebook.ingest.plan import Coverage
-from bythebook.passages.shelf import open_edition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +14,7 @@ if TYPE_CHECKING:
 
     from bythebook.pages import LeftOut, Skipped
     from bythebook.passages.calibration import Calibration
-    from bythebook.passages.generations import Generations
+    from bythebook.passages.shelf import Edition
     from bythebook.vectors import Identity
 
 
@@ -39,6 +37,18 @@ class SourceStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """Where a book is kept."""
+
+    engine: str = "embedded"
+    url: str = ""
+    """Of the Qdrant server; empty where the engine is in this process."""
+    collection: str = ""
+    attached: bool = False
+    """Whether another program fills the collection."""
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """The book as it stands on the shelf."""
 
@@ -46,32 +56,34 @@ class Status:
     chunks: int
     generation: str
     published_at: str
+    """For a collection of others: when it was attached."""
     model: str
     dimension: int
     size_bytes: int
     """What the whole data folder takes on disk."""
     sources: tuple[SourceStatus, ...]
     calibration: Calibration
+    kept: Whereabouts = Whereabouts()
 
 
-def status(data_dir: Path, generations: Generations, identity: Identity) -> Status:
-    """Look at the current generation. Raises NotFound before the first ingest."""
-    with ExitStack() as stack:
-        edition = open_edition(generations, identity, stack)
-        catalogue = edition.catalogue
-        totals = catalogue.totals()
-        seen = recall_coverage(data_dir / "index")
-        return Status(
-            pages=totals.pages,
-            chunks=totals.chunks,
-            generation=edition.name,
-            published_at=catalogue.fact("published_at"),
-            model=identity.model,
-            dimension=identity.dimension,
-            size_bytes=_size(data_dir),
-            sources=tuple(_source(name, pages, seen) for name, pages in catalogue.sources().items()),
-            calibration=edition.calibration,
-        )
+def status(
+    edition: Edition, identity: Identity, *, data_dir: Path, seen: Mapping[str, Coverage], kept: Whereabouts
+) -> Status:
+    """Describe an edition that is open."""
+    catalogue = edition.catalogue
+    totals = catalogue.totals()
+    return Status(
+        pages=totals.pages,
+        chunks=totals.chunks,
+        generation=edition.name,
+        published_at=catalogue.fact("published_at"),
+        model=identity.model,
+        dimension=identity.dimension,
+        size_bytes=_size(data_dir),
+        sources=tuple(_source(name, pages, seen) for name, pages in catalogue.sources().items()),
+        calibration=edition.calibration,
+        kept=kept,
+    )
 
 
 def _source(name: str, pages: int, seen: Mapping[str, Coverage]) -> SourceStatus:

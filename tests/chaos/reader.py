@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from bythebook.passages import EVERYWHERE
 from bythebook.passages.generations import Generations
-from bythebook.passages.shelf import Shelf, open_edition
+from bythebook.passages.shelf import DiskLibrary, Shelf, open_edition
 from bythebook.vectors.local import IDENTITY
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ async def read(index: Path) -> Counter[str]:
     """Each time once through the shelf that stays open, and once as a process that just started."""
     seen: Counter[str] = Counter()
     generations = Generations(index)
-    with closing(Shelf(generations, IDENTITY)) as shelf:
+    with closing(Shelf(DiskLibrary(generations, IDENTITY))) as shelf:
         while not select.select([sys.stdin], [], [], 0.01)[0]:
             async with shelf.edition() as edition:
                 await assert_whole(edition)

@@ -28,7 +28,7 @@ from bythebook.course import Stage
 from bythebook.errors import DeadlineExceeded
 from bythebook.passages.generations import Generations
 from bythebook.passages.retriever import Retriever
-from bythebook.passages.shelf import Edition, Shelf
+from bythebook.passages.shelf import DiskLibrary, Edition, Shelf
 from bythebook.testing import Fault, Reply, ScriptedServer
 from bythebook.testing.clock import StandingLoop, standing_time
 from bythebook.vectors.local import IDENTITY, local_embedder
@@ -175,7 +175,7 @@ async def desk(shelved: Path, model_folder: Path, tmp_path: Path, *, model: str 
         conversations = await stack.enter_async_context(open_conversations(f"sqlite:///{tmp_path / 'talks.db'}"))
         conversation = Conversation([Message("system", "Answer from the book.")])
         await conversations.create(conversation)
-        shelf = stack.enter_context(closing(Shelf(Generations(shelved / "index"), IDENTITY)))
+        shelf = stack.enter_context(closing(Shelf(DiskLibrary(Generations(shelved / "index"), IDENTITY))))
         config = AgentConfig(first_token_seconds=FIRST_TOKEN, answer_seconds=END, retrieval_mode="prefetch")
         asker = Asker(shelf, embedder, Retriever(embedder), config, conversations=conversations)
         made = Desk(asker, conversation.id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -15,11 +16,14 @@ import pytest_asyncio
 
 from bythebook.passages import EVERYWHERE, Filters, Passage, PassageStore
 from bythebook.passages.edge import EdgeStore
+from bythebook.passages.qdrant.connection import Address, QdrantServer, connected
+from bythebook.passages.qdrant.generations import Making, ServerGenerations
+from bythebook.passages.qdrant.store import QdrantStore
 from bythebook.passages.words import Words
 from passages_here import passage
+from qdrant_server import LIVE, live_server, running_qdrant
+from server_book import AVERAGE, MANIFEST
 from wordbook import DIMENSION, vector_of
-
-AVERAGE = 8.0
 
 
 @asynccontextmanager
@@ -29,7 +33,38 @@ async def edge(folder: Path) -> AsyncIterator[PassageStore]:
     store.close()
 
 
-ADAPTERS: list[Callable[[Path], AbstractAsyncContextManager[PassageStore]]] = [edge]
+@asynccontextmanager
+async def qdrant_server(_folder: Path) -> AsyncIterator[PassageStore]:
+    """A collection of a server, through the official client over a socket."""
+    with running_qdrant() as here:
+        async with connected(Address(here.url), reading_seconds=60.0) as server:
+            yield await _collection(server)
+
+
+@asynccontextmanager
+async def qdrant_live(_folder: Path) -> AsyncIterator[PassageStore]:
+    """A collection of the server that QDRANT_URL names, removed at the end."""
+    async with live_server() as server:
+        alias = f"bythebook-contract-{os.getpid()}"
+        there = ServerGenerations(server, alias)
+        name = await there.begin(MANIFEST, Making())
+        try:
+            yield QdrantStore(server, there.collection(name), Words(AVERAGE))
+        finally:
+            await there.remove(name)
+
+
+async def _collection(server: QdrantServer) -> QdrantStore:
+    there = ServerGenerations(server, "book")
+    name = await there.begin(MANIFEST, Making())
+    return QdrantStore(server, there.collection(name), Words(AVERAGE))
+
+
+ADAPTERS: list[Callable[[Path], AbstractAsyncContextManager[PassageStore]]] = [
+    edge,
+    qdrant_server,
+    *([qdrant_live] if LIVE else []),
+]
 """Each makes an empty store for vectors of DIMENSION, whose words are weighed for chunks of AVERAGE terms."""
 
 

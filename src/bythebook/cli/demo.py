@@ -36,10 +36,11 @@ def demo(
 ) -> None:
     """Read the manual into a book of its own and ask it a question, or open its chat page."""
     folder = settings(data_dir=data_dir).data_dir / "demo"
+    # Never on the server the settings name: another book is kept there.
     if open_page:
-        _serve_page(settings(data_dir=folder, host="127.0.0.1", port=0, workers=1), as_json=json)
+        _serve_page(settings(data_dir=folder, qdrant_url="", host="127.0.0.1", port=0, workers=1), as_json=json)
         return
-    response = run(_demo(settings(data_dir=folder), question))
+    response = run(_demo(settings(data_dir=folder, qdrant_url=""), question))
     if json:
         print_json(response)
         return

@@ -10,7 +10,7 @@ import typer
 
 from bythebook.cli.doing import SOME_SKIPPED, echo, print_json, run, say, settings, showing_progress
 from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
-from bythebook.errors import InputError
+from bythebook.errors import BookError, InputError
 from bythebook.wire import as_json
 
 if TYPE_CHECKING:
@@ -45,6 +45,13 @@ def ingest(
             show_default=False,
         ),
     ] = None,
+    embedder: Annotated[
+        str | None,
+        typer.Option(help="local, cohere:MODEL or openai:MODEL. By default as the book was made.", show_default=False),
+    ] = None,
+    engine: Annotated[
+        str | None, typer.Option(help="ray: read, cut and embed on a Ray cluster.", show_default=False)
+    ] = None,
     alone: Annotated[bool, typer.Option("--alone", help="Remove the pages of all other sources.")] = False,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Make the index from nothing.")] = False,
     data_dir: DataDir = None,
@@ -59,6 +66,8 @@ def ingest(
         site_locale=site_locale,
         site_builder=site_builder,
         site_include=include or None,
+        embedder=embedder,
+        engine=engine,
         allow_private="on" if allow_private else None,
     )
     wanted = _Wanted(sources, dry_run=dry_run, alone=alone, rebuild=rebuild, as_json=json)
@@ -96,9 +105,14 @@ async def _ingest(chosen: Settings, wanted: _Wanted) -> Report:
     from bythebook.assemble import Book
 
     async with Book.open(chosen, say=say) as book:
-        with showing_progress() as progress:
-            work = book.rehearse if wanted.dry_run else book.ingest
-            return await work(*wanted.sources, progress=progress, alone=wanted.alone, rebuild=wanted.rebuild)
+        work = book.rehearse if wanted.dry_run else book.ingest
+        try:
+            with showing_progress() as progress:
+                return await work(*wanted.sources, progress=progress, alone=wanted.alone, rebuild=wanted.rebuild)
+        except BookError as error:
+            if error.stage == "embedding":
+                say("What was embedded so far is kept: the same command goes on from there.")
+            raise
 
 
 async def _keep_up(chosen: Settings, wanted: _Wanted) -> NoReturn:

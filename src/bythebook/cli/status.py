@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from bythebook.cli.doing import bold, echo, print_json, settings
+from bythebook.cli.doing import bold, echo, print_json, run, settings
 from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
 from bythebook.wire import as_json
 
@@ -19,10 +19,10 @@ _MOST_SHOWN = 20
 
 def status(data_dir: DataDir = None, json: Json = False) -> None:
     """Show what the book is made of, and how well it tells what it covers."""
-    from bythebook.assemble import status_of
+    from bythebook.indexes import status_of
 
     chosen = settings(data_dir=data_dir)
-    shown = status_of(chosen)
+    shown = run(status_of(chosen))
     if json:
         print_json({**as_json(shown), "retrieval_threshold": chosen.retrieval_threshold})
         return
@@ -34,6 +34,9 @@ def status(data_dir: DataDir = None, json: Json = False) -> None:
 def _show(shown: Status) -> None:
     _line("Book", f"{shown.pages} pages in {shown.chunks} chunks")
     _line("Generation", f"{shown.generation}, published {shown.published_at}")
+    kept = shown.kept
+    if kept.url:
+        _line("Kept", f"{kept.collection} on {kept.url}{' (another program fills it)' if kept.attached else ''}")
     _line("Embedder", f"{shown.model} ({shown.dimension} dimensions)")
     _line("On disk", f"{shown.size_bytes / 1e6:.1f} MB")
     for source in shown.sources:

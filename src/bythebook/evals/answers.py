@@ -70,7 +70,7 @@ async def _look(subject: Subject, question: Question) -> Row:
     edition, book = subject.edition, subject.book
     found = await book.retriever.retrieve(edition, question.text, top_k=_PASSAGES, filters=EVERYWHERE)
     weighing = time.perf_counter()
-    closely = (await weigh(edition, book.embedder, found)).units
+    closely = (await weigh(edition, book.reader, found)).units
     weighed = time.perf_counter()
     ranked = [entry.text for entry in closely]
     quotes = extract(closely, edition.words)
@@ -92,7 +92,7 @@ async def _proving(subject: Subject, results: Sequence[RetrievalResult]) -> floa
     said = [" ".join(word for place, word in enumerate(text.split()) if place % 4 != 3) for text in texts]
     answer = " ".join(text.rstrip(".") + "." for text in said[:: max(len(said) // _SENTENCES, 1)][:_SENTENCES])
     started = time.perf_counter()
-    await prove(answer, results, edition=subject.edition, embedder=subject.book.embedder)
+    await prove(answer, results, edition=subject.edition, embedder=subject.book.reader)
     return (time.perf_counter() - started) * 1000
 
 

@@ -83,7 +83,7 @@ async def measure(wanted: Wanted) -> Measured:
     async with Book.open(patient(wanted.settings), say=say) as book:
         rows = await finished.each(
             list(enumerate(pairs.claims)),
-            lambda numbered: _look(numbered[1], pairs, book.embedder),
+            lambda numbered: _look(numbered[1], pairs, book.reader),
             name=lambda numbered: str(numbered[0]),
             progress=wanted.progress,
         )

@@ -27,12 +27,16 @@ def remember_coverage(folder: Path, seen: Mapping[str, Coverage]) -> None:
 def recall_coverage(folder: Path) -> dict[str, Coverage]:
     """What is known of each source; empty when the file is lost or damaged, until the next ingest."""
     try:
-        data = json.loads((folder / _FILE).read_text(encoding="utf-8"))
-        return {name: _coverage(row) for name, row in data.items()}
+        return as_coverage(json.loads((folder / _FILE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}
 
 
-def _coverage(row: dict[str, Any]) -> Coverage:
+def as_coverage(data: Mapping[str, Any]) -> dict[str, Coverage]:
+    """What was written down, as it was."""
+    return {name: _coverage(row) for name, row in data.items()}
+
+
+def _coverage(row: Mapping[str, Any]) -> Coverage:
     skipped = [Skipped(**entry) for entry in row["skipped"]]
     return Coverage(row["listed"], skipped, [LeftOut(**entry) for entry in row.get("left_out", [])])

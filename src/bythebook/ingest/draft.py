@@ -40,6 +40,8 @@ class Draft:
     generations: Generations
     embedder: Embedder
     book: Edition | None
+    reader: Embedder | None = None
+    """Who reads closely what the embedder finds, where it is another one."""
 
     async def publish(
         self, plan: Plan, changes: Changes, *, passages: AsyncIterable[Sequence[Passage]], leaving: Sequence[Passage]
@@ -68,7 +70,8 @@ class Draft:
             if self.book and self.book.calibration.still_holds(chunks):
                 return
             edition = Edition(DRAFT, store, catalogue, words, chunks, UNTRIED)
-            calibration = await calibrate(edition, self.embedder, Retriever(self.embedder))
+            retriever = Retriever(self.embedder, reader=self.reader)
+            calibration = await calibrate(edition, self.reader or self.embedder, retriever)
             catalogue.state("calibration", asdict(calibration))
 
     def _write_catalogue(self, path: Path, plan: Plan, changes: Changes, leaving: Sequence[Passage]) -> Words:

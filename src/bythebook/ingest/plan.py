@@ -170,8 +170,7 @@ async def _look_at(
 ) -> Found | None:
     """The page if it differs from the one in the book."""
     before = book.page(listed.url) if book else None
-    known = stamps.fingerprint(listed)
-    if before and known == before.fingerprint and before.source == source.name:
+    if is_unchanged(source, listed, book=book, stamps=stamps):
         plan.unchanged += 1
         return None
     page = await source.read(listed)
@@ -181,6 +180,12 @@ async def _look_at(
         plan.unchanged += 1
         return None
     return Found(page, listed.path, source.name, now, is_new=before is None)
+
+
+def is_unchanged(source: PageSource, listed: Listed, *, book: Catalogue | None, stamps: Stamps) -> bool:
+    """Whether the page is known to be as it is in the book, without reading it."""
+    before = book.page(listed.url) if book else None
+    return before is not None and stamps.fingerprint(listed) == before.fingerprint and before.source == source.name
 
 
 def fingerprint(page: Page, recipe: str) -> str:

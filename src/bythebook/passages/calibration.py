@@ -156,6 +156,6 @@ async def _confidence(edition: Edition, embedder: Embedder, retriever: Retriever
         if confidence(features) >= HIGHEST or confidence(replace(features, unit_cosine=1.0)) < LOWEST:
             break
         async for vector in embedder.documents([entry.text]):
-            nearest = max(features.unit_cosine, float(vector @ found.vector))
+            nearest = max(features.unit_cosine, float(vector @ found.question))
             features = replace(features, unit_cosine=min(nearest, 1.0))
     return confidence(features)

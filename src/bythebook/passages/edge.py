@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import qdrant_edge as edge
 
-from bythebook.chunks import Chunk
 from bythebook.errors import RetrievalError
 from bythebook.passages import Candidate, Filters, Passage
+from bythebook.passages.payload import chunk_of, payload_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from bythebook.chunks import Chunk
     from bythebook.passages.words import Words
     from bythebook.vectors import Vector
 
@@ -118,7 +119,7 @@ class EdgeStore:
         )
         with _speaking_to_the_engine("read the index"):
             found = self._shard.search(request)
-        chunks = ((_chunk(point.payload or {}), point.score) for point in found)
+        chunks = ((chunk_of(point.payload or {}), point.score) for point in found)
         return {chunk.chunk_id: (chunk, cosine) for chunk, cosine in chunks}
 
     async def fetch(self, chunk_ids: Sequence[str]) -> Mapping[str, Passage]:
@@ -140,7 +141,7 @@ class EdgeStore:
     def _point(self, passage: Passage) -> edge.Point:
         chunk = passage.chunk
         vectors = {DENSE: passage.vector.tolist(), BM25: self._words.document(chunk.embedded)}
-        return edge.Point(chunk.chunk_id, vectors, _payload(chunk))
+        return edge.Point(chunk.chunk_id, vectors, payload_of(chunk))
 
     async def count(self, filters: Filters) -> int:
         with _speaking_to_the_engine("count the index"):
@@ -167,35 +168,8 @@ def _where(filters: Filters) -> edge.Filter | None:
     return edge.Filter(must=[edge.FieldCondition(key=key, match=match) for key, match in wanted]) if wanted else None
 
 
-def _payload(chunk: Chunk) -> dict[str, Any]:
-    """The chunk under the names a stored chunk has everywhere."""
-    return {
-        "content": chunk.text,
-        "url": chunk.url,
-        "chunk_id": chunk.chunk_id,
-        "document_id": chunk.document_id,
-        "title": chunk.title,
-        "chunk_index": chunk.chunk_index,
-        "created_at": chunk.created_at,
-        "heading_hierarchy": list(chunk.heading_hierarchy),
-        "module_name": chunk.module_name,
-        "chapter_id": chunk.chapter_id,
-        "anchor": chunk.anchor,
-        "token_count": chunk.token_count,
-        "content_hash": chunk.content_hash,
-        "start": chunk.start,
-        "fence": chunk.fence,
-    }
-
-
 def _passage(payload: dict[str, Any], vector: Any) -> Passage:
     # Not above: it takes most of the time of a start, and everything else loads meanwhile.
     import numpy as np
 
-    return Passage(_chunk(payload), np.asarray(vector[DENSE], dtype=np.float32))
-
-
-def _chunk(payload: dict[str, Any]) -> Chunk:
-    text = payload.pop("content")
-    headings = tuple(payload.pop("heading_hierarchy"))
-    return Chunk(text=text, end=payload["start"] + len(text), heading_hierarchy=headings, **payload)
+    return Passage(chunk_of(payload), np.asarray(vector[DENSE], dtype=np.float32))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from bythebook.errors import ConfigurationError
+from bythebook.errors import BookError, ConfigurationError
 from bythebook.observe import figure, listeners, log
 from bythebook.passages.calibration import Calibration
 from bythebook.passages.catalogue import Catalogue
@@ -52,12 +52,43 @@ class _Held:
     readers: int = 0
 
 
-class Shelf:
-    """Hands out the current edition. Whoever reads an older one keeps it, whole, until done."""
+class Library(Protocol):
+    """Where the generations of a book are kept."""
+
+    async def current(self) -> str:
+        """The name of the edition that is current now, empty before the first ingest."""
+        ...
+
+    async def open(self, stack: ExitStack) -> Edition:
+        """Open the current edition until `stack` closes. Raises NotFound before the first ingest."""
+        ...
+
+
+class DiskLibrary:
+    """The generations in a folder of this machine."""
 
     def __init__(self, generations: Generations, identity: Identity) -> None:
         self._generations = generations
         self._identity = identity
+
+    async def current(self) -> str:
+        return self._generations.current()
+
+    async def open(self, stack: ExitStack) -> Edition:
+        edition, opened = await asyncio.to_thread(self._open)
+        stack.enter_context(opened)
+        return edition
+
+    def _open(self) -> tuple[Edition, ExitStack]:
+        with ExitStack() as stack:
+            return open_edition(self._generations, self._identity, stack), stack.pop_all()
+
+
+class Shelf:
+    """Hands out the current edition. Whoever reads an older one keeps it, whole, until done."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
         self._held: _Held | None = None
         self._opening = asyncio.Lock()
 
@@ -74,14 +105,14 @@ class Shelf:
 
     async def prepare(self) -> None:
         """Open the current edition ahead of the first question, if there is one."""
-        if self._generations.current():
+        if await self._library.current():
             await self._current()
 
     async def _current(self) -> _Held:
         async with self._opening:
             held = self._held
-            if held is None or held.edition.name != self._generations.current():
-                self._held = await asyncio.to_thread(self._open)
+            if held is None or held.edition.name != await self._library.current():
+                self._held = await self._open()
                 if held is not None:
                     self._let_go(held)
             if self._held is None:
@@ -92,11 +123,11 @@ class Shelf:
         if held is not self._held and held.readers == 0:
             held.closing.close()
 
-    def _open(self) -> _Held:
+    async def _open(self) -> _Held:
         with ExitStack() as stack:
-            edition = open_edition(self._generations, self._identity, stack)
+            edition = await self._library.open(stack)
             if listeners():
-                _tell(edition)
+                await asyncio.to_thread(_tell, edition)
             return _Held(edition, stack.pop_all())
 
     def close(self) -> None:
@@ -108,7 +139,7 @@ class Shelf:
 def _tell(edition: Edition) -> None:
     totals = edition.catalogue.totals()
     log("opened", generation=edition.name, pages=totals.pages, chunks=totals.chunks)
-    figure("index_generation", int(edition.name.removeprefix("g")))
+    figure("index_generation", int(edition.name[1:].partition("-")[0]))
     figure("pages", totals.pages)
     figure("chunks", totals.chunks)
 
@@ -117,18 +148,28 @@ def open_edition(generations: Generations, identity: Identity, stack: ExitStack)
     """Open the current generation until `stack` closes. Raises NotFound before the first ingest."""
     folder = stack.enter_context(generations.reading())
     catalogue = stack.enter_context(closing(Catalogue.open(folder / CATALOGUE)))
-    _check_identity(catalogue, identity)
+    check_identity(catalogue, identity)
     words = Words(catalogue.fact("average_length"))
     store = stack.enter_context(closing(EdgeStore.open(folder / SHARD, words)))
     calibration = Calibration(**catalogue.fact("calibration"))
     return Edition(folder.name, store, catalogue, words, catalogue.chunk_count(), calibration)
 
 
-def _check_identity(catalogue: Catalogue, identity: Identity) -> None:
+def identity_of(generations: Generations) -> Identity | None:
+    """What the current generation was made with, None where there is none that can be read."""
+    try:
+        with generations.reading() as folder, closing(Catalogue.open(folder / CATALOGUE)) as catalogue:
+            return Identity(**catalogue.fact("identity"))
+    except (BookError, TypeError):
+        return None
+
+
+def check_identity(catalogue: Catalogue, identity: Identity) -> None:
     """Refuse an index made with other vectors: its scores would mean nothing."""
     stored = Identity(**catalogue.fact("identity"))
     if stored != identity:
         raise ConfigurationError(
             f"this book was indexed with {stored.model!r} ({stored.dimension} dimensions), but the embedder is "
-            f"{identity.model!r} ({identity.dimension}). Use the same embedder, or run 'bythebook ingest --rebuild'."
+            f"{identity.model!r} ({identity.dimension}). Use the same embedder, or make the index anew with "
+            "'bythebook ingest --rebuild'."
         )
