@@ -64,7 +64,7 @@ async def widget(request: Request) -> Response:
     return Response(code, media_type="text/javascript", headers=headers)
 
 
-@router.get("/docs", response_class=HTMLResponse, include_in_schema=False)
+@router.get("/docs", response_class=HTMLResponse)
 async def docs(request: Request) -> Response:
     """What can be asked of this server, for people."""
     headers = {"content-security-policy": policy(), "cache-control": "no-cache", "x-content-type-options": "nosniff"}
