@@ -19,14 +19,14 @@ demo: $(RUNTIME) $(MODEL)
 	@$(BIN)/bythebook demo
 
 test: $(DEVELOPMENT) $(MODEL) $(CHROMIUM)
-	$(BIN)/python -m pytest --numprocesses auto
+	$(BIN)/python -m pytest --numprocesses auto --collections "$(COLLECTIONS)"
 
 check: $(DEVELOPMENT) $(MODEL) $(CHROMIUM)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(MAKE) --no-print-directory golden
-	$(BIN)/python -m pytest --numprocesses auto
+	$(BIN)/python -m pytest --numprocesses auto --collections "$(COLLECTIONS)"
 
 # The manual is a book like any other: what readers ask of it must be answered after every edit.
 golden: $(RUNTIME) $(MODEL)
@@ -41,8 +41,9 @@ bench: $(DEVELOPMENT) $(MODEL)
 	$(BIN)/python -m bench
 
 chaos: $(DEVELOPMENT) $(MODEL) $(CHROMIUM)
-	$(BIN)/python -m pytest --full-size tests/chaos tests/upstream/test_over_sockets.py \
-		tests/web/test_hostile_input.py tests/browser/test_attacks.py
+	$(BIN)/python -m pytest --full-size --collections "$(COLLECTIONS)" tests/chaos \
+		tests/upstream/test_over_sockets.py tests/web/test_hostile_input.py tests/browser/test_attacks.py \
+		tests/browser/test_poison.py tests/pages/test_capped.py
 
 # Every figure beside its floor and its goal; fails below a floor.
 quality: $(RUNTIME) $(MODEL)

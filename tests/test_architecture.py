@@ -54,6 +54,7 @@ HEAVY = (
     "rich",
     "agents",
     "fastapi",
+    "httpcore2",
 )
 
 LONGEST_FUNCTION, LONGEST_MODULE, MOST_ARGUMENTS = 60, 400, 7

@@ -214,7 +214,7 @@ class Asker:
 
         before = time.perf_counter()
         spoken = Spoken()
-        preview = Preview(course.found)
+        preview = Preview(course.found, instructions=speaker.instructions)
         words = speaker.speak(
             course.query_for_model(),
             course.found,
@@ -228,7 +228,7 @@ class Asker:
             async with aclosing(words) as heard:
                 async for word in heard:
                     if isinstance(word, Began):
-                        preview = Preview(course.found)
+                        preview = Preview(course.found, instructions=speaker.instructions)
                         yield Entered(State.GENERATING)
                     elif isinstance(word, Spoken):
                         spoken = word
@@ -236,7 +236,7 @@ class Asker:
                         course.first_token_ms = course.first_token_ms or course.pace.elapsed_ms()
                         yield Said(visible)
         course.generation_ms = (time.perf_counter() - before) * 1000
-        await self._prove(course, spoken, speaker.model)
+        await self._prove(course, spoken, speaker)
 
     async def _search(self, course: Course, wanted: SearchArguments) -> Sequence[RetrievalResult]:
         """A search the model asked for, within what the reader has asked for."""
@@ -244,14 +244,15 @@ class Asker:
         found = (await self._retrieve(course, wanted.query, wanted.top_k, filters)).context.results
         return [result for result in found if result.score >= wanted.threshold]
 
-    async def _prove(self, course: Course, spoken: Spoken, model: str) -> None:
+    async def _prove(self, course: Course, spoken: Spoken, speaker: Speaker) -> None:
         from bythebook.answers.proof import prove
+        from bythebook.answers.secrecy import kept_secret
 
         before = time.perf_counter()
         course.found = tuple(spoken.shown.results) or course.found
         async with course.pace.within(Stage.PROVING):
             proof = await prove(
-                spoken.text,
+                kept_secret(spoken.text, speaker.instructions, [result.text for result in course.found]),
                 course.found,
                 edition=course.edition,
                 embedder=self.embedder,
@@ -260,6 +261,6 @@ class Asker:
         course.proof_ms += (time.perf_counter() - before) * 1000
         course.spoken, course.proof = spoken, proof
         if proof.citations:
-            course.conclude(Outcome.ANSWERED, proof.text, citations=proof.citations, model=model)
+            course.conclude(Outcome.ANSWERED, proof.text, citations=proof.citations, model=speaker.model)
         else:
             course.conclude_with(await self._quotes(course))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from bythebook.ingest.run import Workshop
     from bythebook.introduction import Introduction
     from bythebook.pages import PageSource
+    from bythebook.pages.site.source import Site
     from bythebook.passages import Filters, RetrievalContext
     from bythebook.passages.shelf import Edition
     from bythebook.settings import Settings
@@ -134,7 +136,9 @@ class Book:
         """
         from bythebook.ingest.run import ingest
 
-        return await ingest(self._workshop(progress), self._sources(sources), alone=alone, rebuild=rebuild)
+        with ExitStack() as stack:
+            opened = self._sources(sources, stack, progress=progress, keep=True)
+            return await ingest(self._workshop(progress), opened, alone=alone, rebuild=rebuild)
 
     async def rehearse(
         self,
@@ -146,7 +150,9 @@ class Book:
         """What `ingest` would do, writing nothing."""
         from bythebook.ingest.run import rehearse
 
-        return await rehearse(self._workshop(progress), self._sources(sources), alone=alone, rebuild=rebuild)
+        with ExitStack() as stack:
+            opened = self._sources(sources, stack, progress=progress, keep=False)
+            return await rehearse(self._workshop(progress), opened, alone=alone, rebuild=rebuild)
 
     async def search(self, query: str, *, top_k: int | None = None, filters: Filters = EVERYWHERE) -> RetrievalContext:
         """The passages that bear most on the query, best first."""
@@ -336,18 +342,54 @@ class Book:
         folder = self._settings.data_dir / "index"
         return Workshop(folder, self._generations, self._local, sizes, progress)
 
-    def _sources(self, given: Sequence[PageSource | Path | str]) -> list[PageSource]:
-        """The sources as they are, and paths as the folders and files they name."""
-        from bythebook.pages.folder import Folder
-        from bythebook.pages.generators import Style
+    def _sources(
+        self, given: Sequence[PageSource | Path | str], stack: ExitStack, *, progress: Progress, keep: bool
+    ) -> list[PageSource]:
+        """The sources as they are, paths as the folders and files they name, and addresses as the sites there."""
+        sources: list[PageSource] = []
+        for source in given:
+            if isinstance(source, str) and "://" in source:
+                site = self._site(source, progress=progress, keep=keep)
+                stack.callback(site.close)
+                sources.append(site)
+            elif isinstance(source, (str, Path)):
+                sources.append(open_source(self._settings, source))
+            else:
+                sources.append(source)
+        return sources
 
-        style = self._settings.site_style
-        return [
-            Folder(Path(source), site_url=self._settings.site_url, style=None if style == "auto" else Style(style))
-            if isinstance(source, (str, Path))
-            else source
-            for source in given
-        ]
+    def _site(self, url: str, *, progress: Progress, keep: bool) -> Site:
+        from bythebook.pages.site import Limits
+        from bythebook.pages.site.archive import Archive, file_name
+        from bythebook.pages.site.source import Site
+
+        chosen = self._settings
+        limits = Limits(
+            pages=chosen.site_pages,
+            depth=chosen.site_depth,
+            megabytes=chosen.site_megabytes,
+            minutes=chosen.site_minutes,
+            delay=chosen.site_delay,
+            private=chosen.allow_private == "on",
+        )
+        path = chosen.data_dir / "sites" / file_name(url)
+        archive = partial(Archive.open if keep else Archive.copy_of, path)
+        return Site(url, archive=archive, site_url=chosen.site_url, limits=limits, progress=progress)
+
+
+def open_source(settings: Settings, path: Path | str) -> PageSource:
+    """The pages at a path, as the settings want them read."""
+    from bythebook.pages.generators import Aside, Style, Wish
+    from bythebook.pages.opening import open_path
+
+    style = settings.site_style
+    wish = Wish(
+        frozenset(Aside) if "all" in settings.site_include else frozenset(map(Aside, settings.site_include)),
+        settings.site_version,
+        settings.site_locale,
+        settings.site_builder,
+    )
+    return open_path(path, site_url=settings.site_url, style=None if style == "auto" else Style(style), wish=wish)
 
 
 def status_of(settings: Settings) -> Status:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from bythebook.pages.folder import humanised
 from bythebook.passages import EVERYWHERE
 from bythebook.passages.evidence import weigh
 
@@ -39,8 +37,8 @@ class Introduction:
 async def introduce(edition: Edition, embedder: Embedder, retriever: Retriever, *, name: str) -> Introduction:
     """Introduce this edition. Without a `name` its first page gives one."""
     listed = edition.catalogue.listed()
-    folders = dict.fromkeys(path.parts[0] for path in (PurePosixPath(page.path) for page in listed) if path.parts[1:])
-    first = min(listed, key=lambda page: (page.path.count("/"), "index" not in page.path, page.url), default=None)
+    sections = dict.fromkeys(page.module for page in listed if page.module)
+    first = min(listed, key=lambda page: (page.path.count("/"), "index" not in page.path), default=None)
     questions: list[str] = []
     for question in _spread([page for page in listed if page != first])[:_TRIED]:
         evidence = await _evidence(edition, embedder, retriever, question)
@@ -48,7 +46,7 @@ async def introduce(edition: Edition, embedder: Embedder, retriever: Retriever, 
             questions.append(question)
         if len(questions) == MOST_QUESTIONS:
             break
-    return Introduction(name or (first.title if first else ""), tuple(map(humanised, folders)), tuple(questions))
+    return Introduction(name or (first.title if first else ""), tuple(sections), tuple(questions))
 
 
 async def _evidence(edition: Edition, embedder: Embedder, retriever: Retriever, question: str) -> Evidence | None:

@@ -28,6 +28,8 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["json", "text"]
 Style = Literal["auto", "docusaurus", "mkdocs", "sphinx", "mdbook", "plain"]
 
+Builder = Literal["auto", "html", "dirhtml"]
+
 
 def _default_model_folder() -> Path:
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
@@ -53,6 +55,18 @@ class Settings:
     page_token: str = _setting("", "The site token the server's own chat page asks with, where keys are needed.")
     site_url: str = _setting("", "The address the pages are published under. Empty: links open the files themselves.")
     site_style: Style = _setting("auto", "Whose anchors and addresses the published pages have.")
+    allow_private: Switch = _setting("off", "Whether a site that is named may be on a private network.")
+    site_pages: int = _setting(5000, "How many pages of a site are asked for.", least=1, most=1_000_000)
+    site_depth: int = _setting(
+        20, "How many links from its first page a site is followed, without a sitemap.", least=0, most=1000
+    )
+    site_megabytes: int = _setting(1000, "How much of a site is read, in megabytes.", least=1, most=1_000_000)
+    site_minutes: float = _setting(60.0, "How long a site is read from, in minutes.", least=0.05, most=10_000.0)
+    site_delay: float = _setting(0.1, "The least seconds between two requests to a site.", least=0.0, most=120.0)
+    site_version: str = _setting("", "Which version of a Docusaurus site is read. Empty: the one readers see first.")
+    site_locale: str = _setting("", "Which language of a Docusaurus site is read. Empty: the site's own.")
+    site_builder: Builder = _setting("auto", "Which builder publishes a Sphinx project.")
+    site_include: tuple[str, ...] = _setting((), "What a project has besides its book, and is read all the same.")
     chunk_tokens: int = _setting(220, "The largest chunk, in the embedder's tokens.", least=32, most=4096)
     chunk_overlap: int = _setting(0, "How much of a chunk may be repeated in the next.", least=0, most=512)
     retrieval_top_k: int = _setting(5, "How many passages are found for a question.", least=1, most=20)
@@ -302,8 +316,17 @@ def _are_origins(listed: tuple[str, ...]) -> None:
         checked_origin(each)
 
 
+def _are_asides(listed: tuple[str, ...]) -> None:
+    from bythebook.pages.generators import Aside
+
+    known = [*(str(aside) for aside in Aside), "all"]
+    if wrong := [each for each in listed if each not in known]:
+        raise ValueError(f"{wrong[0]!r} is none of {', '.join(known)}")
+
+
 _CHECKS: Mapping[str, Callable[[Any], None]] = {
     "rate_limit_key": _is_limit,
     "rate_limit_address": _is_limit,
     "cors_origins": _are_origins,
+    "site_include": _are_asides,
 }

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from bythebook.passages.calibration import Calibration
     from bythebook.status import Status
 
+_MOST_SHOWN = 20
+
 
 def status(data_dir: DataDir = None, json: Json = False) -> None:
     """Show what the book is made of, and how well it tells what it covers."""
@@ -35,9 +37,16 @@ def _show(shown: Status) -> None:
     _line("Embedder", f"{shown.model} ({shown.dimension} dimensions)")
     _line("On disk", f"{shown.size_bytes / 1e6:.1f} MB")
     for source in shown.sources:
-        _line("Source", f"{source.name}: {source.pages} pages, coverage {source.coverage:.0%}")
-        for skipped in source.skipped:
+        _line(
+            "Source",
+            f"{source.name}: {source.pages} pages, coverage {source.coverage:.0%} of the {source.listed} listed",
+        )
+        for skipped in source.skipped[:_MOST_SHOWN]:
             _line("", f"skipped {skipped.path}: {skipped.reason}")
+        if len(source.skipped) > _MOST_SHOWN:
+            _line("", f"... and {len(source.skipped) - _MOST_SHOWN} more; --json lists them all")
+        if source.left_out:
+            _line("", f"{len(source.left_out)} left out on purpose; 'bythebook ingest --dry-run' names them")
 
 
 def _refusal(tried: Calibration, threshold: float | Literal["auto"]) -> Iterator[tuple[str, str]]:

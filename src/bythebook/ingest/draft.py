@@ -78,6 +78,7 @@ class Draft:
                 catalogue.drop_page(url)
             for found in plan.found:
                 catalogue.put_page(_page_record(found))
+            _arrange(catalogue, plan)
             for record in changes.gone:
                 catalogue.drop_chunk(record.chunk_id)
             _count(catalogue, changes.put, leaving)
@@ -102,6 +103,14 @@ class Draft:
             kept = await self.book.store.fetch(staying[first : first + _AT_ONCE])
             await store.change(put=list(kept.values()), drop=[])
         return store
+
+
+def _arrange(catalogue: Catalogue, plan: Plan) -> None:
+    """Write down the order of the pages. Those that were not read again are in the module they were in."""
+    read = {found.page.url: found.page.module_name for found in plan.found}
+    for source, urls in plan.order.items():
+        modules = catalogue.order(source) | read
+        catalogue.arrange(source, {url: modules.get(url, "") for url in urls})
 
 
 def _page_record(found: Found) -> PageRecord:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-READERS = 1
+READERS = 2
 """Raised when the same file gives other pages than before, so that unchanged files are read again."""
 
 
@@ -90,9 +90,10 @@ class _Survey:
     @property
     def calls_for_work(self) -> bool:
         changes, plan = self.changes, self.plan
+        if changes.put or changes.gone or plan.found or plan.removed or self.book is None:
+            return True
         # A line drawn for another rule is drawn again, also when no page has changed.
-        outdated = self.book is None or not self.book.calibration.is_current
-        return bool(changes.put or changes.gone or plan.found or plan.removed or outdated)
+        return plan.is_reordered(self.book.catalogue) or not self.book.calibration.is_current
 
 
 async def ingest(workshop: Workshop, sources: Sequence[PageSource], *, alone: bool, rebuild: bool) -> Report:
@@ -247,6 +248,7 @@ def _report(plan: Plan, totals: Totals, *, generation: str, embedded: int, start
         removed=len(plan.removed),
         unchanged=plan.unchanged,
         skipped=plan.skipped,
+        left_out=plan.left_out,
         embedded=embedded,
         seconds=time.perf_counter() - started,
         generation=generation,

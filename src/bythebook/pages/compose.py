@@ -32,6 +32,8 @@ class Draft:
 
     title: str
     parts: tuple[Part, ...]
+    module_name: str = ""
+    """The title of the book it is a chapter of, where it says so."""
 
 
 def compose(parts: Iterable[Part]) -> tuple[str, tuple[Block, ...]]:
@@ -52,6 +54,7 @@ _INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")
 _LINE_END = re.compile("\r\n?|[\x85\u2028\u2029]")
 _SPACES = re.compile("[ \t\xa0\x0b\x0c\x1c-\x1f]+")
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f]")
+_MOST_CELLS = 500_000
 _PLAIN_ASCII = re.compile(r"[!-~]+(?: [!-~]+)*")
 
 
@@ -86,6 +89,9 @@ def piped(rows: Sequence[Sequence[str]]) -> str:
     width = max((len(row) for row in cells), default=0)
     if not any(cell for row in cells for cell in row):
         return ""
+    if width * len(cells) > _MOST_CELLS:
+        # One endless row would make all the others endless.
+        return "\n".join(" | ".join(row) for row in cells)
     lines = ["| " + " | ".join(row + [""] * (width - len(row))) + " |" for row in cells]
     lines.insert(1, "|" + " --- |" * width)
     return "\n".join(re.sub(" +", " ", line) for line in lines)

@@ -7,6 +7,7 @@ each time. `python -m bythebook.testing` runs it on its own. The manual is `docs
 
 from bythebook.testing.clock import SkippingLoop, StandingLoop, skipping_time, standing_time
 from bythebook.testing.faults import Faults
+from bythebook.testing.gullible import gullible
 from bythebook.testing.obedient import obedient
 from bythebook.testing.replies import EVERYDAY_FAULTS, Fault, Quirk, Reply, Request, Script, ToolCall, Usage
 from bythebook.testing.server import Exchange, ScriptedServer
@@ -25,6 +26,7 @@ __all__ = [
     "StandingLoop",
     "ToolCall",
     "Usage",
+    "gullible",
     "obedient",
     "skipping_time",
     "standing_time",

@@ -7,99 +7,78 @@ from typing import TYPE_CHECKING
 
 from selectolax.lexbor import LexborHTMLParser
 
-from bythebook.pages import Kind, Unreadable
+from bythebook.pages import Kind
 from bythebook.pages.compose import Draft, Writer
-from bythebook.pages.readers.html_tree import BLOCKS, anchor_of, content, is_furniture, language_of
+from bythebook.pages.readers.html_density import densest, is_surrounding
+from bythebook.pages.readers.html_guard import check
+from bythebook.pages.readers.html_tree import (
+    BLOCKS,
+    anchor_of,
+    content,
+    document_title,
+    is_furniture,
+    is_row_of_tabs,
+    labelled_panels,
+    language_of,
+    own_title,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from selectolax.lexbor import LexborNode
 
 DEEPEST = 200
 """Elements inside each other beyond which text is no longer told apart, only kept."""
-MOST_OPEN = 1_000
-"""Elements open at once beyond which a page was made to be slow."""
-
-_OPEN_OR_CLOSE = re.compile(r"<(/?)([a-zA-Z][\w-]*)")
-_CLOSED_BY_THE_NEXT = frozenset(
-    [
-        *(
-            "area",
-            "base",
-            "br",
-            "col",
-            "embed",
-            "hr",
-            "img",
-            "input",
-            "link",
-            "meta",
-            "param",
-            "source",
-            "track",
-            "wbr",
-        ),
-        *(
-            "li",
-            "p",
-            "td",
-            "th",
-            "tr",
-            "dt",
-            "dd",
-            "option",
-            "optgroup",
-            "thead",
-            "tbody",
-            "tfoot",
-            "colgroup",
-            "rp",
-            "rt",
-        ),
-        *("html", "head", "body", "path", "circle", "rect", "line", "use", "polygon", "g"),
-    ]
-)
 _SPACE = re.compile(r"[ \t\n\r\f]+")
 _BREAK = "\u2028"
 
 
 def read(text: str) -> Draft:
     """The content of a page, without what surrounds it on every page of its site."""
-    tree = _tree(text)
+    return draft(parse(text))
+
+
+def draft(tree: LexborHTMLParser) -> Draft:
+    """The content of a page that is parsed."""
     writer = Writer()
     root = content(tree)
-    if root is not None:
+    if root is None and tree.body is not None:
+        _Walk(writer, leaving_out=_is_surrounding).over(densest(tree.body))
+    elif root is not None:
         _Walk(writer).over(root)
     parts = writer.finish()
     heading = next((part.text for part in parts if part.kind is Kind.HEADING and part.level == 1), "")
-    title = tree.css_first("title")
-    return Draft(heading or (_collapsed(title.text()).strip() if title is not None else ""), parts)
+    return Draft(own_title(tree) or heading or document_title(tree), parts)
 
 
 def write(fragment: str, writer: Writer) -> None:
     """Write what a piece of HTML shows."""
-    body = _tree(fragment).body
+    body = parse(fragment).body
     if body is not None:
         _Walk(writer).over(body)
 
 
-def _tree(text: str) -> LexborHTMLParser:
-    """The parsed page. Parsing takes time in proportion to how many elements are open, so those are counted first."""
-    open_now = 0
-    for match in _OPEN_OR_CLOSE.finditer(text):
-        if match[2].lower() not in _CLOSED_BY_THE_NEXT:
-            open_now = max(0, open_now + (-1 if match[1] else 1))
-            if open_now > MOST_OPEN:
-                raise Unreadable(f"more than {MOST_OPEN} elements are open at once; close them")
+def parse(text: str) -> LexborHTMLParser:
+    """The parsed page. Raises Unreadable for one that was made to be slow."""
+    check(text)
     return LexborHTMLParser(text)
+
+
+def _is_surrounding(node: LexborNode) -> bool:
+    return is_furniture(node) or is_surrounding(node)
 
 
 class _Walk:
     """One pass over a tree. Text gathers until a block begins or ends, and is then one paragraph."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, *, leaving_out: Callable[[LexborNode], bool] = is_furniture) -> None:
         self._writer = writer
+        self._leaving_out = leaving_out
         self._gathered: list[str] = []
         self._depth = 0
+        self._firsts: dict[int, int] = {}
+        self._labels: dict[int, str] = {}
 
     def over(self, root: LexborNode) -> None:
         self._children(root)
@@ -110,7 +89,7 @@ class _Walk:
         for child in node.iter(include_text=True):
             if child.is_text_node:
                 self._gathered.append(child.text_content or "")
-            elif child.is_element_node and not is_furniture(child):
+            elif child.is_element_node and not self._leaving_out(child):
                 self._element(child, child.tag or "")
         self._depth -= 1
 
@@ -119,15 +98,24 @@ class _Walk:
             self._gathered.append(node.text(separator=" "))
         elif tag == "br":
             self._gathered.append(_BREAK)
+        elif is_row_of_tabs(node) and self._keep_labels(node):
+            self._paragraph()
         elif tag in _BLOCK_WRITERS:
             self._paragraph()
             _BLOCK_WRITERS[tag](self, node)
         elif tag in BLOCKS:
             self._paragraph()
+            self._writer.paragraph(self._labels.pop(node.mem_id, ""))
             self._children(node)
             self._paragraph()
         else:
             self._children(node)
+
+    def _keep_labels(self, tabs: LexborNode) -> bool:
+        """Let each panel have the words on its tab, which would otherwise all stand in front of the first."""
+        panels = labelled_panels(tabs)
+        self._labels |= {panel.mem_id: label for panel, label in panels}
+        return bool(panels)
 
     def _paragraph(self) -> None:
         if self._gathered:
@@ -136,7 +124,7 @@ class _Walk:
 
     def _heading(self, node: LexborNode) -> None:
         text = inline(node)
-        self._writer.heading(text, level=int((node.tag or "h1")[1]), anchor=anchor_of(node))
+        self._writer.heading(text, level=int((node.tag or "h1")[1]), anchor=anchor_of(node, self._firsts))
 
     def _code(self, node: LexborNode) -> None:
         self._writer.code(_verbatim(node), language=language_of(node))
@@ -144,7 +132,7 @@ class _Walk:
     def _list(self, node: LexborNode) -> None:
         number = _number(node.attributes.get("start")) if node.tag == "ol" else 0
         for child in node.iter(include_text=False):
-            if is_furniture(child):
+            if self._leaving_out(child):
                 continue
             self._writer.open_item(f"{number}." if node.tag == "ol" else "-")
             self._children(child)

@@ -1,0 +1,162 @@
+"""What every source of pages promises, whichever it is."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bythebook.pages import Kind, Listed, Page, PageSource, Unreadable
+from bythebook.pages.folder import Folder
+from site_server import SiteServer, page, serving, site_of
+
+TEXTS = {"index": ("Lamps", "They glow."), "b": ("Oil", "It burns."), "a": ("Wicks", "They are trimmed.")}
+
+
+@dataclass
+class Shown:
+    """A source, and ways to change what it is made from."""
+
+    open: Callable[[], PageSource]
+    """The source as a later run opens it."""
+    write: Callable[[str, str, str], None]
+    """Give a page a title and a text."""
+    remove: Callable[[str], None]
+    spoil: Callable[[str], None]
+    """Make a page one that cannot be read."""
+
+
+@asynccontextmanager
+async def folder(place: Path) -> AsyncIterator[Shown]:
+    root = place / "book"
+    root.mkdir()
+
+    def write(name: str, title: str, text: str) -> None:
+        (root / f"{name}.md").write_text(f"# {title}\n\n{text}\n", encoding="utf-8")
+
+    def spoil(name: str) -> None:
+        (root / f"{name}.md").write_bytes(b"\xff\x00")
+
+    yield Shown(
+        lambda: Folder(root, site_url="https://book.example"),
+        write,
+        lambda name: (root / f"{name}.md").unlink(),
+        spoil,
+    )
+    shutil.rmtree(root)
+
+
+@asynccontextmanager
+async def site(place: Path) -> AsyncIterator[Shown]:
+    opened = []
+    async with serving(SiteServer()) as server:
+
+        def open_site() -> PageSource:
+            source = site_of(server, place / "site.db")
+            opened.append(source)
+            return source
+
+        def path(name: str) -> str:
+            return "/" if name == "index" else f"/{name}"
+
+        def write(name: str, title: str, text: str) -> None:
+            server.shown[path(name)] = page(title, text)
+            listed = [shown for shown in server.shown if "." not in shown]
+            server.sitemap(*listed)
+
+        def remove(name: str) -> None:
+            del server.shown[path(name)]
+            server.sitemap(*(shown for shown in server.shown if "." not in shown))
+
+        def spoil(name: str) -> None:
+            server.shown[path(name)] = "<div>" * 5000
+
+        yield Shown(open_site, write, remove, spoil)
+        for source in opened:
+            source.close()
+
+
+ADAPTERS: list[Callable[[Path], AbstractAsyncContextManager[Shown]]] = [folder, site]
+
+
+@pytest.fixture(params=ADAPTERS, ids=lambda adapter: adapter.__name__)
+async def shown(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Shown]:
+    async with request.param(tmp_path) as made:
+        for name, (title, text) in TEXTS.items():
+            made.write(name, title, text)
+        yield made
+
+
+async def listed(source: PageSource) -> list[Listed]:
+    return [entry async for entry in source.listing() if isinstance(entry, Listed)]
+
+
+async def pages(source: PageSource) -> list[Page]:
+    return [await source.read(entry) for entry in await listed(source)]
+
+
+async def test_every_page_is_listed_once_and_always_in_the_same_order(shown: Shown) -> None:
+    first, second = await listed(shown.open()), await listed(shown.open())
+    assert first == second
+    assert len({entry.url for entry in first}) == len(first) == 3
+
+
+async def test_a_page_has_the_address_it_is_listed_under(shown: Shown) -> None:
+    source = shown.open()
+    for entry in await listed(source):
+        assert (await source.read(entry)).url == entry.url
+
+
+async def test_a_page_is_read_as_its_reader_sees_it(shown: Shown) -> None:
+    found = {read.title: read for read in await pages(shown.open())}
+    assert {title: read.text for title, read in found.items()} == {
+        title: f"{title}\n\n{text}" for title, text in TEXTS.values()
+    }
+    for read in found.values():
+        kinds = [(block.kind, read.text[block.start : block.end]) for block in read.blocks]
+        assert kinds == [(Kind.HEADING, read.title), (Kind.PARAGRAPH, read.text.partition("\n\n")[2])]
+
+
+async def test_reading_again_gives_the_same(shown: Shown) -> None:
+    source = shown.open()
+    for entry in await listed(source):
+        assert await source.read(entry) == await source.read(entry)
+
+
+async def test_the_stamp_stays_until_the_page_changes(shown: Shown) -> None:
+    before = {entry.url: entry.stamp for entry in await listed(shown.open())}
+    assert all(before.values())
+    shown.write("b", "Oil", "It burns slowly, and it smells of fish.")
+    after = {entry.url: entry.stamp for entry in await listed(shown.open())}
+    assert [url for url in before if before[url] != after[url]] == [url for url in before if url.endswith("/b")]
+
+
+async def test_pages_come_and_go(shown: Shown) -> None:
+    before = {entry.url for entry in await listed(shown.open())}
+    shown.remove("b")
+    shown.write("c", "Fog", "It hides the light.")
+    after = {entry.url for entry in await listed(shown.open())}
+    assert {url.rpartition("/")[2] for url in before ^ after} == {"b", "c"}
+
+
+async def test_what_cannot_be_read_is_told_with_a_reason_and_the_rest_is_read(shown: Shown) -> None:
+    shown.spoil("b")
+    source = shown.open()
+    reasons, titles = [], []
+    async for entry in source.listing():
+        if not isinstance(entry, Listed):
+            reasons.append(entry.reason)
+            continue
+        try:
+            titles.append((await source.read(entry)).title)
+        except Unreadable as exc:
+            reasons.append(str(exc))
+    assert (sorted(titles), len(reasons), all(reasons)) == (["Lamps", "Wicks"], 1, True)
+
+
+async def test_the_name_is_the_same_in_every_run(shown: Shown) -> None:
+    assert shown.open().name == shown.open().name != ""
