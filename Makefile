@@ -10,20 +10,28 @@ MODEL := $(VENV)/.model
 CHROMIUM := $(VENV)/.chromium
 # Where the collections of questions are that quality is measured on. They are not part of this project.
 COLLECTIONS ?= ../shared/data
+# Where they are kept as books, so that they are embedded only once.
+MEASURED ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/bythebook/measured
 
-.PHONY: demo test check fmt lint types bench chaos evals lock clean
+.PHONY: demo test check golden fmt lint types bench chaos quality evals lock clean
 
 demo: $(RUNTIME) $(MODEL)
 	@$(BIN)/bythebook demo
 
 test: $(DEVELOPMENT) $(MODEL) $(CHROMIUM)
-	$(BIN)/python -m pytest --numprocesses auto
+	$(BIN)/python -m pytest --numprocesses auto --collections "$(COLLECTIONS)"
 
 check: $(DEVELOPMENT) $(MODEL) $(CHROMIUM)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest --numprocesses auto
+	$(MAKE) --no-print-directory golden
+	$(BIN)/python -m pytest --numprocesses auto --collections "$(COLLECTIONS)"
+
+# The manual is a book like any other: what readers ask of it must be answered after every edit.
+golden: $(RUNTIME) $(MODEL)
+	@$(BIN)/bythebook demo >/dev/null
+	$(BIN)/bythebook eval golden docs/questions.yaml --data-dir .bythebook/demo
 
 fmt: $(DEVELOPMENT)
 	$(BIN)/ruff format .
@@ -33,13 +41,17 @@ bench: $(DEVELOPMENT) $(MODEL)
 	$(BIN)/python -m bench
 
 chaos: $(DEVELOPMENT) $(MODEL) $(CHROMIUM)
-	$(BIN)/python -m pytest --full-size tests/chaos tests/upstream/test_over_sockets.py \
-		tests/web/test_hostile_input.py tests/browser/test_attacks.py
+	$(BIN)/python -m pytest --full-size --collections "$(COLLECTIONS)" tests/chaos \
+		tests/upstream/test_over_sockets.py tests/web/test_hostile_input.py tests/browser/test_attacks.py \
+		tests/browser/test_poison.py tests/pages/test_capped.py
 
-evals: $(DEVELOPMENT) $(MODEL)
-	@if [ -d "$(COLLECTIONS)" ]; then $(BIN)/python -m bythebook.evals quick "$(COLLECTIONS)"; else \
-		echo "There is no folder $(COLLECTIONS) with collections of questions. docs/quality.md says where they come"; \
-		echo "from; then give the folder you keep them in: make evals COLLECTIONS=FOLDER"; fi
+# Every figure beside its floor and its goal; fails below a floor.
+quality: $(RUNTIME) $(MODEL)
+	$(BIN)/bythebook eval quality "$(COLLECTIONS)" --data-dir "$(MEASURED)" --html "$(MEASURED)/quality.html"
+
+# The same on a hundred questions of each kind: a look in a few minutes.
+evals: $(RUNTIME) $(MODEL)
+	$(BIN)/bythebook eval quality "$(COLLECTIONS)" --data-dir "$(MEASURED)" --limit 100
 
 # Needs uv; writes no index address. Run it after changing dependencies in pyproject.toml.
 lock:
@@ -48,7 +60,7 @@ lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 		pyproject.toml --group build --group dev --output-file requirements-dev.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
-		pyproject.toml --group build --extra postgres --extra traces --constraint requirements.lock \
+		pyproject.toml --group build --extra cohere --extra postgres --extra traces --constraint requirements.lock \
 		--output-file requirements-server.lock
 
 clean:

@@ -60,10 +60,10 @@ async def check(times: int) -> dict[str, dict[str, float]]:
                 found = retrieved.context.results
 
                 async def evidence() -> None:
-                    await weigh(edition, book.embedder, retrieved)
+                    await weigh(edition, book.reader, retrieved)
 
                 async def proof() -> None:
-                    proven = await prove(ANSWER, found, edition=edition, embedder=book.embedder)
+                    proven = await prove(ANSWER, found, edition=edition, embedder=book.reader)
                     if len(proven.kept) != 5:
                         raise SystemExit(f"five sentences were to be proven, not {len(proven.kept)}")
 

@@ -37,6 +37,14 @@ Opened = Callable[..., AbstractAsyncContextManager[Book]]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full-size", action="store_true", help="Run the chaos tests at their full size.")
+    parser.addoption("--collections", type=Path, help="A folder of what others wrote, for tests that can use it.")
+
+
+@pytest.fixture(scope="session")
+def collections(request: pytest.FixtureRequest) -> Path | None:
+    """A folder of what others wrote, where there is one. It is no part of this project."""
+    folder: Path | None = request.config.getoption("--collections")
+    return folder if folder and folder.is_dir() else None
 
 
 @pytest.fixture(scope="session")

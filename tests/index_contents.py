@@ -25,6 +25,7 @@ async def contents(folder: Path, identity: Identity) -> dict[str, Any]:
         return {
             "chunks": await _chunks(edition),
             "pages": _rows(catalogue, "SELECT * FROM pages ORDER BY url"),
+            "order": _rows(catalogue, "SELECT * FROM contents ORDER BY url"),
             "records": _rows(catalogue, "SELECT * FROM chunks ORDER BY chunk_id"),
             "terms": _rows(catalogue, "SELECT * FROM terms ORDER BY term"),
             "average length": edition.words.average_length,

@@ -28,7 +28,7 @@ def test_without_anything_there_are_defaults(tmp_path: Path) -> None:
     settings = Settings.load(folder=tmp_path)
     assert settings == Settings()
     assert settings.origins == {}
-    assert (settings.data_dir, settings.chunk_tokens, settings.retrieval_top_k) == (Path(".bythebook"), 220, 5)
+    assert (settings.data_dir, settings.chunk_tokens, settings.retrieval_top_k) == (Path(".bythebook"), "auto", 5)
     assert (settings.retrieval_threshold, settings.site_style, settings.site_url) == ("auto", "auto", "")
 
 

@@ -39,3 +39,14 @@ async def test_the_first_failure_ends_the_others_and_comes_out_as_it_is() -> Non
     with pytest.raises(KeyError, match="broken"):
         await together(waits(), fails())
     assert ended == [True]
+
+
+async def test_a_failure_leaves_nobody_asked_to_end() -> None:
+    async def fails() -> None:
+        raise KeyError("broken")
+
+    here = asyncio.current_task()
+    with pytest.raises(KeyError):
+        await together(fails())
+    assert here is not None
+    assert here.cancelling() == 0

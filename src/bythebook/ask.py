@@ -204,7 +204,8 @@ class Asker:
             return True
         if self.config.retrieval_threshold == "auto":
             return evidence.confidence >= course.edition.calibration.cutoff
-        return evidence.features.passage_cosine >= self.config.retrieval_threshold
+        found = course.retrieved.context.results if course.retrieved else ()
+        return max((result.score for result in found), default=0.0) >= self.config.retrieval_threshold
 
     async def _speak(self, course: Course, speaker: Speaker) -> AsyncGenerator[Event]:
         """Answer in a model's words, each of its sentences proven, or with the book's own if none can be."""
@@ -214,7 +215,7 @@ class Asker:
 
         before = time.perf_counter()
         spoken = Spoken()
-        preview = Preview(course.found)
+        preview = Preview(course.found, instructions=speaker.instructions)
         words = speaker.speak(
             course.query_for_model(),
             course.found,
@@ -228,7 +229,7 @@ class Asker:
             async with aclosing(words) as heard:
                 async for word in heard:
                     if isinstance(word, Began):
-                        preview = Preview(course.found)
+                        preview = Preview(course.found, instructions=speaker.instructions)
                         yield Entered(State.GENERATING)
                     elif isinstance(word, Spoken):
                         spoken = word
@@ -236,7 +237,7 @@ class Asker:
                         course.first_token_ms = course.first_token_ms or course.pace.elapsed_ms()
                         yield Said(visible)
         course.generation_ms = (time.perf_counter() - before) * 1000
-        await self._prove(course, spoken, speaker.model)
+        await self._prove(course, spoken, speaker)
 
     async def _search(self, course: Course, wanted: SearchArguments) -> Sequence[RetrievalResult]:
         """A search the model asked for, within what the reader has asked for."""
@@ -244,14 +245,15 @@ class Asker:
         found = (await self._retrieve(course, wanted.query, wanted.top_k, filters)).context.results
         return [result for result in found if result.score >= wanted.threshold]
 
-    async def _prove(self, course: Course, spoken: Spoken, model: str) -> None:
+    async def _prove(self, course: Course, spoken: Spoken, speaker: Speaker) -> None:
         from bythebook.answers.proof import prove
+        from bythebook.answers.secrecy import kept_secret
 
         before = time.perf_counter()
         course.found = tuple(spoken.shown.results) or course.found
         async with course.pace.within(Stage.PROVING):
             proof = await prove(
-                spoken.text,
+                kept_secret(spoken.text, speaker.instructions, [result.text for result in course.found]),
                 course.found,
                 edition=course.edition,
                 embedder=self.embedder,
@@ -260,6 +262,6 @@ class Asker:
         course.proof_ms += (time.perf_counter() - before) * 1000
         course.spoken, course.proof = spoken, proof
         if proof.citations:
-            course.conclude(Outcome.ANSWERED, proof.text, citations=proof.citations, model=model)
+            course.conclude(Outcome.ANSWERED, proof.text, citations=proof.citations, model=speaker.model)
         else:
             course.conclude_with(await self._quotes(course))

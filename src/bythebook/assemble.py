@@ -19,7 +19,7 @@ from bythebook.gaps.notebook import Notebook
 from bythebook.passages import EVERYWHERE
 from bythebook.passages.generations import Generations
 from bythebook.passages.retriever import Retriever
-from bythebook.passages.shelf import Shelf
+from bythebook.passages.shelf import Shelf, identity_of
 from bythebook.upstream.deadline import Deadline
 from bythebook.vectors import installed
 from bythebook.vectors.local import IDENTITY, local_embedder
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from bythebook.answers.agent import Speaker
     from bythebook.answers.events import Event
     from bythebook.answers.extractive_model import ExtractiveModel
+    from bythebook.chunks.split import Sizes
     from bythebook.conversations import Conversation, Conversations
     from bythebook.conversations.asked import Asked, Feedback, Rating
     from bythebook.conversations.database import Database
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from bythebook.conversations.followups import Exchange
     from bythebook.gaps import GapReport
     from bythebook.ingest import Progress, Report
+    from bythebook.ingest.engine import Engine
     from bythebook.ingest.run import Workshop
     from bythebook.introduction import Introduction
     from bythebook.pages import PageSource
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from bythebook.settings import Settings
     from bythebook.status import Status
     from bythebook.vectors import Embedder
+    from bythebook.vectors.hosted import HostedEmbedder
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_UNANSWERED = 3000
@@ -80,7 +83,8 @@ class Book:
         self._say = say
         self._stack = AsyncExitStack()
         self._generations = Generations(settings.data_dir / "index")
-        self._shelf = Shelf(self._generations, IDENTITY)
+        self._made_with = identity_of(self._generations)
+        self._choice = settings.embedding(self._made_with.model if self._made_with else "")
         self._speaker: Speaker | None = None
         self._introduced: tuple[str, Introduction] | None = None
         self._database: Database | None = None
@@ -96,13 +100,21 @@ class Book:
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
+            self._finder = await self._hosted(stack)
+            identity = self._finder.identity if self._finder else IDENTITY
+            self._shelf = Shelf(self._generations, identity)
             stack.callback(self._shelf.close)
-            # The index opens while the model loads: a first answer waits for the slower of the two.
-            shelf = asyncio.create_task(self._shelf.prepare())
+            # The index opens while the model loads: a first answer waits for the slower of the two. One that cannot be
+            # asked may still be made anew.
+            shelf = asyncio.create_task(self._shelf.prepare()) if self._made_with == identity else None
             self._local = await stack.enter_async_context(local_embedder(await self._models()))
-            self.embedder: Embedder = RememberingEmbedder(self._local)
-            await shelf
-            self.retriever = Retriever(self.embedder)
+            self.reader: Embedder = RememberingEmbedder(self._local)
+            """Reads closely what was found, and proves answers."""
+            self.embedder: Embedder = RememberingEmbedder(self._finder) if self._finder else self.reader
+            """Finds: the vectors of the index are its."""
+            if shelf:
+                await shelf
+            self.retriever = Retriever(self.embedder, reader=self.reader if self._finder else None)
             self._stack = stack.pop_all()
         return self
 
@@ -111,6 +123,13 @@ class Book:
     ) -> None:
         await self._notebook.close()
         await self._stack.aclose()
+
+    async def _hosted(self, stack: AsyncExitStack) -> HostedEmbedder | None:
+        if self._choice.is_local:
+            return None
+        from bythebook.vectors.opening import hosted_embedder
+
+        return await stack.enter_async_context(hosted_embedder(self._choice, made_with=self._made_with))
 
     async def _models(self) -> Path:
         """The folder of the embedding model, which is fetched if it was never used on this machine."""
@@ -193,7 +212,7 @@ class Book:
 
         async with self._shelf.edition() as edition:
             if self._introduced is None or self._introduced[0] != edition.name:
-                made = await introduce(edition, self.embedder, self.retriever, name=self._settings.book_name)
+                made = await introduce(edition, self.reader, self.retriever, name=self._settings.book_name)
                 self._introduced = (edition.name, made)
             return self._introduced[1]
 
@@ -215,12 +234,19 @@ class Book:
         """Where this book's conversations are kept."""
         return await self._open_conversations()
 
+    def unaided(self) -> Asker:
+        """Answers in the book's own words, whatever model there is. Nothing of them is written down."""
+        return Asker(self._shelf, self.embedder, self.retriever, self._settings.agent_config())
+
+    async def examiner(self) -> Asker:
+        """Answers as readers get them, through the model where there is one. Nothing of them is written down."""
+        return replace(self.unaided(), speaker=await self._open_speaker())
+
     def extractive_model(self) -> ExtractiveModel:
         """This book's own sentences as a model of the Agents SDK, for an agent of yours."""
         from bythebook.answers.extractive_model import ExtractiveModel
 
-        config = self._settings.agent_config()
-        asker = Asker(self._shelf, self.embedder, self.retriever, config)
+        asker = self.unaided()
         return ExtractiveModel(lambda question, history: asker.ask(AgentRequest(question), history=history))
 
     async def rate(self, response_id: str, rating: Rating | str, reason: str = "", *, user_id: str = "") -> Feedback:
@@ -256,7 +282,7 @@ class Book:
         unanswered = await self.unanswered(since=since)
         async with self._shelf.edition() as edition:
             return await find_gaps(
-                unanswered, edition=edition, embedder=self.embedder, retriever=self.retriever, limit=limit
+                unanswered, edition=edition, embedder=self.reader, retriever=self.retriever, limit=limit
             )
 
     async def settle(self) -> None:
@@ -276,7 +302,7 @@ class Book:
         remembers = isinstance(request, AgentRequest) and request.session_id is not None
         return Asker(
             self._shelf,
-            self.embedder,
+            self.reader,
             self.retriever,
             self._settings.agent_config(),
             speaker=await self._open_speaker(),
@@ -331,17 +357,31 @@ class Book:
         from bythebook.chunks.split import Sizes
         from bythebook.ingest.run import Workshop
 
-        sizes = Sizes(limit=self._settings.chunk_tokens, overlap=self._settings.chunk_overlap)
+        tokens, overlap = self._settings.chunk_tokens, self._settings.chunk_overlap
+        sizes = Sizes(
+            limit=self._choice.chunk_tokens if tokens == "auto" else tokens,
+            overlap=self._choice.chunk_overlap if overlap == "auto" else overlap,
+        )
         folder = self._settings.data_dir / "index"
-        return Workshop(folder, self._generations, self._local, sizes, progress)
+        reader = self.reader if self._finder else None
+        embedder = self._finder or self._local
+        return Workshop(folder, self._generations, embedder, sizes, progress, reader, self._engine(sizes))
+
+    def _engine(self, sizes: Sizes) -> Engine | None:
+        chosen = self._settings
+        if chosen.engine == "local":
+            return None
+        from bythebook.ingest.ray import RayEngine
+
+        models = chosen.model_folder.absolute()
+        engine = RayEngine(models, sizes, chosen.ray_address, chosen.ray_workers, hosted=self._finder is not None)
+        self._stack.callback(engine.close)
+        return engine
 
     def _sources(
         self, given: Sequence[PageSource | Path | str], stack: ExitStack, *, progress: Progress, keep: bool
     ) -> list[PageSource]:
         """The sources as they are, paths as the folders and files they name, and addresses as the sites there."""
-        from bythebook.pages.folder import Folder
-        from bythebook.pages.generators import Style
-
         sources: list[PageSource] = []
         for source in given:
             if isinstance(source, str) and "://" in source:
@@ -349,8 +389,7 @@ class Book:
                 stack.callback(site.close)
                 sources.append(site)
             elif isinstance(source, (str, Path)):
-                style = None if self._settings.site_style == "auto" else Style(self._settings.site_style)
-                sources.append(Folder(Path(source), site_url=self._settings.site_url, style=style))
+                sources.append(open_source(self._settings, source))
             else:
                 sources.append(source)
         return sources
@@ -374,11 +413,27 @@ class Book:
         return Site(url, archive=archive, site_url=chosen.site_url, limits=limits, progress=progress)
 
 
+def open_source(settings: Settings, path: Path | str) -> PageSource:
+    """The pages at a path, as the settings want them read."""
+    from bythebook.pages.generators import Aside, Style, Wish
+    from bythebook.pages.opening import open_path
+
+    style = settings.site_style
+    wish = Wish(
+        frozenset(Aside) if "all" in settings.site_include else frozenset(map(Aside, settings.site_include)),
+        settings.site_version,
+        settings.site_locale,
+        settings.site_builder,
+    )
+    return open_path(path, site_url=settings.site_url, style=None if style == "auto" else Style(style), wish=wish)
+
+
 def status_of(settings: Settings) -> Status:
     """What the book is made of. Opens no model and reads no page."""
     from bythebook.status import status
 
-    return status(settings.data_dir, Generations(settings.data_dir / "index"), IDENTITY)
+    generations = Generations(settings.data_dir / "index")
+    return status(settings.data_dir, generations, identity_of(generations) or IDENTITY)
 
 
 @asynccontextmanager

@@ -111,8 +111,8 @@ class Course:
 
     def take(self, understood: Standalone) -> None:
         """Look for what was understood in place of the question's own words."""
-        self.query, self._unclear = understood.text, understood.unclear
-        self.also = tuple(text for text in understood.searches if text != self.query)
+        self.query, *others = understood.every
+        self.also, self._unclear = tuple(others), understood.unclear
         if understood.source is not None:
             cited = next((exchange.chunk_ids for exchange in reversed(self.memory.history) if exchange.sources), ())
             self.pointed_at = cited[understood.source - 1] if understood.source <= len(cited) else ""
@@ -180,5 +180,6 @@ class Course:
             passages_left_out=spoken.passages_left_out if spoken else 0,
             exchanges_left_out=spoken.exchanges_left_out if spoken else 0,
             removed=tuple(f"{gone.text} ({gone.reason})" for gone in proof.doubted) if proof else (),
+            proof=proof.sentences if proof else (),
             confidence=self.evidence.confidence if self.evidence else None,
         )

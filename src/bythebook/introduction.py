@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from bythebook.pages.folder import humanised
 from bythebook.passages import EVERYWHERE
 from bythebook.passages.evidence import weigh
+from bythebook.together import together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
 MOST_QUESTIONS = 4
 _TRIED = 24
 """How many candidates are put to the book at most before enough of them have an answer."""
+_AT_ONCE = 6
+"""How many of them side by side: a hosted embedder gets them in one request."""
 _HOW_TO = re.compile(r"how to\s+(?=\w)", re.IGNORECASE)
 _NUMBER = re.compile(r"^(?:chapter|part|module|section)?\s*[\d.]+[:.)]?\s+", re.IGNORECASE)
 
@@ -39,16 +40,16 @@ class Introduction:
 async def introduce(edition: Edition, embedder: Embedder, retriever: Retriever, *, name: str) -> Introduction:
     """Introduce this edition. Without a `name` its first page gives one."""
     listed = edition.catalogue.listed()
-    folders = dict.fromkeys(path.parts[0] for path in (PurePosixPath(page.path) for page in listed) if path.parts[1:])
-    first = min(listed, key=lambda page: (page.path.count("/"), "index" not in page.path, page.url), default=None)
+    sections = dict.fromkeys(page.module for page in listed if page.module)
+    first = min(listed, key=lambda page: (page.path.count("/"), "index" not in page.path), default=None)
+    candidates = _spread([page for page in listed if page != first])[:_TRIED]
     questions: list[str] = []
-    for question in _spread([page for page in listed if page != first])[:_TRIED]:
-        evidence = await _evidence(edition, embedder, retriever, question)
-        if evidence and evidence.confidence >= edition.calibration.cutoff:
-            questions.append(question)
-        if len(questions) == MOST_QUESTIONS:
-            break
-    return Introduction(name or (first.title if first else ""), tuple(map(humanised, folders)), tuple(questions))
+    while candidates and len(questions) < MOST_QUESTIONS:
+        some, candidates = candidates[:_AT_ONCE], candidates[_AT_ONCE:]
+        found = await together(*(_evidence(edition, embedder, retriever, question) for question in some))
+        sure = edition.calibration.cutoff
+        questions += [question for question, seen in zip(some, found, strict=True) if seen and seen.confidence >= sure]
+    return Introduction(name or (first.title if first else ""), tuple(sections), tuple(questions[:MOST_QUESTIONS]))
 
 
 async def _evidence(edition: Edition, embedder: Embedder, retriever: Retriever, question: str) -> Evidence | None:
@@ -69,16 +70,26 @@ def _spread(listed: Sequence[Listed]) -> list[str]:
 def _questions(page: Listed) -> Iterator[tuple[str, bool]]:
     """What the page's headings answer, and whether the book itself puts it as a question."""
     for heading in (page.title, *page.headings):
-        said = _NUMBER.sub("", heading).strip()
-        if said.endswith("?"):
-            yield said, True
-        elif _HOW_TO.match(said):
-            yield _HOW_TO.sub("How do I ", said, count=1) + "?", True
+        said = unnumbered(heading)
+        if question := as_question(said):
+            yield question, True
         elif 1 <= len(said.split()) <= 4 and said[:1].isalpha():
-            yield f"What does the book say about {_within(said)}?", False
+            yield f"What does the book say about {within(said)}?", False
 
 
-def _within(heading: str) -> str:
+def as_question(heading: str) -> str:
+    """The question that a heading itself puts, empty when it puts none."""
+    if heading.endswith("?"):
+        return heading
+    return _HOW_TO.sub("How do I ", heading, count=1) + "?" if _HOW_TO.match(heading) else ""
+
+
+def unnumbered(heading: str) -> str:
+    """The heading without the number of its chapter."""
+    return _NUMBER.sub("", heading).strip()
+
+
+def within(heading: str) -> str:
     """The heading inside a sentence: a plain first word begins small."""
     word = heading.split(maxsplit=1)[0]
     return heading[0].lower() + heading[1:] if word[1:].islower() or len(word) == 1 else heading

@@ -11,8 +11,9 @@ from typing import Any, Literal, get_args, get_type_hints
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from bythebook.answers.config import ALIASES, AgentConfig, Followups, Unsupported
-from bythebook.answers.providers import Mode  # noqa: TC001 - read when it runs
+from bythebook.answers.providers import NO_KEY_NEEDED, Mode
 from bythebook.errors import ConfigurationError, InputError
+from bythebook.vectors.choice import COHERE, COHERE_BATCH, LOCAL, Choice, Limits, check
 from bythebook.wire import as_json
 
 PREFIX = "BYTHEBOOK_"
@@ -25,8 +26,11 @@ _ASSIGNMENT = re.compile(
 
 Switch = Literal["on", "off"]
 LogLevel = Literal["debug", "info", "warning", "error"]
+Engine = Literal["local", "ray"]
 LogFormat = Literal["json", "text"]
 Style = Literal["auto", "docusaurus", "mkdocs", "sphinx", "mdbook", "plain"]
+
+Builder = Literal["auto", "html", "dirhtml"]
 
 
 def _default_model_folder() -> Path:
@@ -61,8 +65,35 @@ class Settings:
     site_megabytes: int = _setting(1000, "How much of a site is read, in megabytes.", least=1, most=1_000_000)
     site_minutes: float = _setting(60.0, "How long a site is read from, in minutes.", least=0.05, most=10_000.0)
     site_delay: float = _setting(0.1, "The least seconds between two requests to a site.", least=0.0, most=120.0)
-    chunk_tokens: int = _setting(220, "The largest chunk, in the embedder's tokens.", least=32, most=4096)
-    chunk_overlap: int = _setting(0, "How much of a chunk may be repeated in the next.", least=0, most=512)
+    site_version: str = _setting("", "Which version of a Docusaurus site is read. Empty: the one readers see first.")
+    site_locale: str = _setting("", "Which language of a Docusaurus site is read. Empty: the site's own.")
+    site_builder: Builder = _setting("auto", "Which builder publishes a Sphinx project.")
+    site_include: tuple[str, ...] = _setting((), "What a project has besides its book, and is read all the same.")
+    engine: Engine = _setting(
+        "local", "Who reads, cuts and embeds the pages of an ingest: this process, or a Ray cluster."
+    )
+    ray_address: str = _setting("", "The Ray cluster to join. Empty: that of RAY_ADDRESS, or one on this machine.")
+    ray_workers: int = _setting(
+        0, "How many workers of the cluster to use. 0: one for each core.", least=0, most=10_000
+    )
+    embedder: str = _setting(
+        "", "What makes vectors: local, cohere:MODEL or openai:MODEL. Empty: as the book was made, or local."
+    )
+    embedder_url: str = _setting("", "The embedder's address. Empty: the provider's own, for openai also base_url.")
+    embedder_api_key: str = _setting("", "The key for embedder_url, if it is not the provider's.", secret=True)
+    embedder_per_minute: int = _setting(
+        0, "How often the embedder is called in a minute. 0: as often as it bears.", least=0, most=100_000
+    )
+    embedder_batch: int = _setting(96, "How many texts a request to the embedder has.", least=1, most=2048)
+    embedder_at_once: int = _setting(4, "How many requests to the embedder are under way at once.", least=1, most=64)
+    embedder_seconds: float = _setting(60.0, "How long a request to the embedder may take.", least=0.1, most=3600.0)
+    cohere_api_key: str = _setting("", "The key for Cohere, also read from COHERE_API_KEY.", secret=True)
+    chunk_tokens: int | Literal["auto"] = _setting(
+        "auto", "The largest chunk, in the embedder's tokens: 220 for the local one, 512.", least=32, most=4096
+    )
+    chunk_overlap: int | Literal["auto"] = _setting(
+        "auto", "How much of a chunk may be repeated in the next: 0 for the local embedder, 50.", least=0, most=512
+    )
     retrieval_top_k: int = _setting(5, "How many passages are found for a question.", least=1, most=20)
     retrieval_threshold: float | Literal["auto"] = _setting(
         "auto", "When the book covers a question: the calibrated rule, or a least cosine.", least=0.0, most=1.0
@@ -153,6 +184,28 @@ class Settings:
         names = [known.name for known in fields(AgentConfig) if known.name in KNOWN]
         return AgentConfig(**{name: getattr(self, name) for name in names})
 
+    def embedding(self, made_with: str) -> Choice:
+        """The embedder to use, for a book that was `made_with` this one."""
+        name = self.embedder or (made_with if ":" in made_with else LOCAL)
+        cohere = name.startswith(f"{COHERE}:")
+        limits = Limits(
+            batch=min(self.embedder_batch, COHERE_BATCH) if cohere else self.embedder_batch,
+            at_once=self.embedder_at_once,
+            per_minute=self.embedder_per_minute,
+            seconds=self.embedder_seconds,
+            question_seconds=self.first_token_seconds,
+        )
+        url = self.embedder_url or ("" if cohere else self.base_url)
+        return Choice(name, url=url, api_key=self._embedder_key(cohere=cohere), limits=limits)
+
+    def _embedder_key(self, *, cohere: bool) -> str:
+        """The key for the embedder's address. That of another address is not shown to it."""
+        if cohere:
+            return self.embedder_api_key or self.cohere_api_key
+        own = "" if self.embedder_url else self.api_key
+        elsewhere = NO_KEY_NEEDED if self.embedder_url or self.base_url else ""
+        return self.embedder_api_key or own or self.openai_api_key or elsewhere
+
     def as_arguments(self) -> dict[str, Any]:
         """Every value in JSON's own types, with which another process can `load` the same settings."""
         return {name: as_json(getattr(self, name)) for name in KNOWN}
@@ -241,7 +294,7 @@ def _checked(name: str, value: Any, origin: str) -> Any:
     try:
         converted = _converted(_TYPES[name], value)
         _CHECKS.get(name, _fine)(converted)
-    except (ValueError, InputError) as exc:
+    except (ValueError, InputError, ConfigurationError) as exc:
         shown = "what it is" if KNOWN[name].metadata["secret"] else repr(value)
         raise ConfigurationError(f"{name} cannot be {shown} (from {origin}): {exc}") from exc
     least, most = KNOWN[name].metadata["least"], KNOWN[name].metadata["most"]
@@ -284,7 +337,7 @@ def _several(value: Any) -> tuple[str, ...]:
 
 def _number(kind: Any, value: Any) -> float:
     """The value as a whole number, or as any number. Text is read as one, because the environment has nothing else."""
-    whole = kind is int
+    whole = kind is int or int in get_args(kind)
     try:
         if isinstance(value, bool) or (whole and isinstance(value, float)):
             raise TypeError
@@ -295,6 +348,11 @@ def _number(kind: Any, value: Any) -> float:
 
 def _fine(_value: Any) -> None:
     """The check of a setting whose type says it all."""
+
+
+def _is_embedder(name: str) -> None:
+    if name:
+        check(name)
 
 
 def _is_limit(text: str) -> None:
@@ -310,8 +368,18 @@ def _are_origins(listed: tuple[str, ...]) -> None:
         checked_origin(each)
 
 
+def _are_asides(listed: tuple[str, ...]) -> None:
+    from bythebook.pages.generators import Aside
+
+    known = [*(str(aside) for aside in Aside), "all"]
+    if wrong := [each for each in listed if each not in known]:
+        raise ValueError(f"{wrong[0]!r} is none of {', '.join(known)}")
+
+
 _CHECKS: Mapping[str, Callable[[Any], None]] = {
+    "embedder": _is_embedder,
     "rate_limit_key": _is_limit,
     "rate_limit_address": _is_limit,
     "cors_origins": _are_origins,
+    "site_include": _are_asides,
 }

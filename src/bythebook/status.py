@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from bythebook.pages import Skipped
+    from bythebook.pages import LeftOut, Skipped
     from bythebook.passages.calibration import Calibration
     from bythebook.passages.generations import Generations
     from bythebook.vectors import Identity
@@ -30,6 +30,7 @@ class SourceStatus:
     listed: int
     """In the source, when it was last looked at."""
     skipped: tuple[Skipped, ...]
+    left_out: tuple[LeftOut, ...]
 
     @property
     def coverage(self) -> float:
@@ -75,7 +76,7 @@ def status(data_dir: Path, generations: Generations, identity: Identity) -> Stat
 
 def _source(name: str, pages: int, seen: Mapping[str, Coverage]) -> SourceStatus:
     coverage = seen.get(name, Coverage(listed=pages))
-    return SourceStatus(name, pages, coverage.listed, tuple(coverage.skipped))
+    return SourceStatus(name, pages, coverage.listed, tuple(coverage.skipped), tuple(coverage.left_out))
 
 
 def _size(folder: Path) -> int:

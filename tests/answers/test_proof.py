@@ -170,3 +170,32 @@ async def test_whatever_is_said_quotes_are_exact_and_no_link_survives(answer: st
     tokens = MarkdownIt("commonmark").enable("table").parse(proof.text)
     kinds = {token.type for token in tokens} | {inner.type for token in tokens for inner in token.children or ()}
     assert not kinds & {"link_open", "image", "html_inline", "html_block"}
+
+
+async def test_everything_the_model_said_is_explained() -> None:
+    said = (
+        "Here is what I found:\n\nROS 2 was first released in December 2017. Rendering takes 40 seconds. "
+        "It was built in Marseille by Acme. The middleware DDS needs a central master."
+    )
+    proof = await proof_of(said)
+    told = {one.text: one for one in proof.sentences}
+    released, rendering, built, master = list(told.values())[1:]
+    assert [one.verdict for one in proof.sentences] == ["kept", "kept", "removed", "removed", "removed"]
+    assert (released.citations, built.citations) == ((1,), ())
+    assert "number 2017: found" in released.checked
+    assert "measure 40 s: another measure" in rendering.checked
+    assert rendering.reason == "the passages give the number in another measure"
+    assert "name marseille: missing" in built.checked
+    assert "denial: in one of sentence and quote only" in master.checked
+
+
+async def test_a_missing_name_is_given_as_the_reason() -> None:
+    (gone,) = (await proof_of("Nodes of the Oyster company in Marseille perform songs.")).sentences
+    assert gone.verdict == "removed"
+    assert gone.reason.endswith("none names marseille")
+
+
+async def test_a_doubted_sentence_that_stays_is_marked() -> None:
+    said = "Nodes are processes that perform computation. Oysters sing at dawn."
+    proof = await prove(said, RESULTS, edition=Lexicon(RESULTS), embedder=Letters(), unsupported="mark")
+    assert [(one.verdict, one.citations) for one in proof.sentences] == [("kept", (1,)), ("marked", ())]

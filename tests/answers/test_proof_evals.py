@@ -8,30 +8,48 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from answers.letters import Letters
-from bythebook.evals.proof import Pairs, auroc, balanced_accuracy, measure
+from bythebook.errors import InputError
+from bythebook.evals.proof import Pairs, told
+
+EVIDENCE = ["The lamp was lit in 1823.", "It stands on the north cliff."]
 
 
-def test_auroc_counts_pairs_in_the_right_order_and_ties_half() -> None:
-    truth = np.array([1.0, 1.0, 0.0, 0.0])
-    assert auroc(truth, np.array([0.9, 0.4, 0.4, 0.1])) == pytest.approx(0.875)
-
-
-def test_balanced_accuracy_weighs_both_answers_the_same() -> None:
-    assert balanced_accuracy(np.array([1.0, 0.0, 0.0, 0.0]), np.array([True, True, False, False])) == pytest.approx(
-        5 / 6
-    )
-
-
-async def test_claims_are_measured_from_a_file(tmp_path: Path) -> None:
-    evidence = ["The lamp was lit in 1823.", "It stands on the north cliff."]
-    sections = [{"section_header": "Lamp", "text": "The lamp was lit in 1823."}]
-    rows = [
-        {"claim": "The lamp was lit in 1823.", "evidence": evidence, "label": "supported"},
-        {"claim": "The lamp was lit in 1901.", "evidence": evidence, "label": "not_supported"},
-        {"claim": "Oysters sing at dawn.", "gold_evidence": sections, "label": "REFUTES"},
-    ]
+def _file(tmp_path: Path, *rows: dict[str, object]) -> Path:
     file = tmp_path / "pairs.jsonl"
     file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    figures = await measure(Pairs(file), Letters(), progress=lambda *_: None)
-    assert (figures["claims"], figures["auroc"], figures["balanced_accuracy"]) == (3, 1.0, 1.0)
+    return file
+
+
+def test_claims_are_read_from_a_file(tmp_path: Path) -> None:
+    sections = [{"section_header": "Lamp", "text": "The lamp was lit in 1823."}]
+    pairs = Pairs(
+        _file(
+            tmp_path,
+            {"claim": "The lamp was lit in 1823.", "evidence": EVIDENCE, "label": "supported"},
+            {"claim": "Oysters sing at dawn.", "gold_evidence": sections, "label": "REFUTES"},
+        )
+    )
+    assert pairs.labels.tolist() == [1.0, 0.0]
+    assert pairs.claims[0].passages[0].text == "\n".join(EVIDENCE)
+    assert pairs.claims[1].passages[0].heading_hierarchy == ("Lamp",)
+
+
+def test_claims_of_one_kind_cannot_be_told_apart(tmp_path: Path) -> None:
+    row: dict[str, object] = {"claim": "The lamp was lit in 1823.", "evidence": EVIDENCE, "label": "supported"}
+    with pytest.raises(InputError, match="claims that are supported and claims that are not"):
+        Pairs(_file(tmp_path, row))
+
+
+def test_a_row_without_a_claim_is_named_by_its_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"pairs.jsonl, line 1: needs an object with claim\."):
+        Pairs(_file(tmp_path, {"label": "supported"}))
+
+
+def test_the_figures_are_of_both_kinds_alike() -> None:
+    rows = [{"confidence": sure, "milliseconds": 2.0} for sure in (0.9, 0.4, 0.7, 0.4, 0.1, 0.1)]
+    figures, plots = told(np.array([1.0, 1.0, 0.0, 0.0, 0.0, 0.0]), rows, seed=1)
+    # Of eight pairs six are in the right order and one is a tie; one of two is accepted, one of four others is.
+    assert (figures["auroc"], figures["balanced_accuracy"]) == (0.8125, 0.625)
+    assert (figures["claims"], figures["milliseconds_per_claim"]) == (6, 2.0)
+    assert figures["accepted"] == {"supported": 0.5, "others": 0.25}
+    assert len(plots) == 2

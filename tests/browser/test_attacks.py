@@ -1,19 +1,27 @@
-"""HARDENING S1 and S4 in a real browser: nothing a model or a page says becomes more than text."""
+"""HARDENING S4 in a real browser: nothing that a model, a page or a server says ever becomes more than text."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.async_api import expect
+import pytest_asyncio
+from playwright.async_api import Route, expect
 
-from browser.conftest import HORN, Opening, Part, Window
+from browser.conftest import HORN, Opening, Part
+from browser.watched import CANARY, watched
+from bythebook import Book, Settings
 from bythebook.testing import Reply
-from served import Served
+from served import Served, serving, settings_for
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-CANARY = "http://canary.invalid"
+QUESTION = "How often does the horn sound?"
+TOGETHER = 10
+"""How many questions make a conversation, before it is read again and another one begins."""
 DO = ("top.hit=1", f"fetch('{CANARY}')", f"new Image().src='{CANARY}'")
 SHAPES = (
     "<script>{do}</script>",
@@ -56,66 +64,114 @@ PAYLOADS = [
     frame.format(shape.format(do=do, canary=CANARY)) for shape, do, frame in itertools.product(SHAPES, DO, FRAMES)
 ]
 
-WATCH = """() => {
-  const root = document.querySelector('by-the-book').shadowRoot;
-  window.incidents = [];
-  const allowed = new Set(('a blockquote br code em h3 h4 h5 h6 hr li ol p pre s span strong table tbody td th thead'
-    + ' tr ul').split(' '));
-  const look = () => {
-    for (const answer of root.querySelectorAll('.answer')) {
-      for (const node of answer.querySelectorAll('*')) {
-        if (!allowed.has(node.localName)) window.incidents.push(node.outerHTML);
-        if (node.localName === 'a' && !/^(file|https?):/.test(node.href)) window.incidents.push(node.outerHTML);
-        if (node.href && node.href.includes('canary')) window.incidents.push(node.outerHTML);
-        for (const { name } of node.attributes) if (name.startsWith('on')) window.incidents.push(node.outerHTML);
-      }
-    }
-  };
-  new MutationObserver(look).observe(root, { subtree: true, childList: true, attributes: true });
-}"""
+ANNALS = "https://annals.example/"
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def payloads(request: pytest.FixtureRequest) -> list[str]:
     """All of them, or a few of each kind."""
-    return PAYLOADS[:500] if request.config.getoption("--full-size") else PAYLOADS[:: len(PAYLOADS) // 12]
+    return PAYLOADS[:500] if request.config.getoption("--full-size") else PAYLOADS[:: len(PAYLOADS) // 9]
 
 
-async def ask(one: Window, question: str) -> None:
-    await one.page.get_by_role("textbox", name="Your question").fill(question)
-    await one.page.keyboard.press("Enter")
-    turn = one.page.locator("article").last
-    await expect(turn.locator(".below > *").first).to_be_visible()
+def conversations(questions: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(questions), TOGETHER):
+        yield questions[start : start + TOGETHER]
 
 
-async def test_s4_no_payload_in_an_answer_ever_runs_or_calls_out(
+async def test_what_should_not_happen_would_be_noticed(book: Served, window: Opening) -> None:
+    async with watched(window, book.url, books=()) as reader:
+        await reader.page.evaluate(
+            """() => {
+              const { shadowRoot } = document.querySelector('by-the-book');
+              shadowRoot.querySelector('.thread').append(document.createElement('img'), document.createElement('a'));
+              shadowRoot.querySelector('a').href = 'https://elsewhere.example';
+            }"""
+        )
+        assert await reader.incidents() == ["<img>", '<a href="https://elsewhere.example"></a>']
+
+
+async def test_s4_no_payload_in_an_answer_or_in_the_history_ever_runs_or_calls_out(
     book: Served, model: Part, window: Opening, payloads: list[str]
 ) -> None:
-    async with window() as one:
-        requests: list[str] = []
-        one.page.on("request", lambda request: requests.append(request.url))
-        await one.page.goto(book.url)
-        await one.page.evaluate(WATCH)
-        for payload in payloads:
-            model.reply = Reply(f"{payload}\n\n{HORN}. [1]")
-            await ask(one, "How often does the horn sound?")
-            await one.page.get_by_role("button", name="New conversation").click()
-        assert await one.page.evaluate("window.incidents") == []
-        assert await one.page.evaluate("window.hit") is None
-        assert [url for url in requests if not url.startswith(book.url)] == []
-        assert one.troubles == []
+    async with watched(window, book.url, books=()) as reader:
+        for some in conversations(payloads):
+            for payload in some:
+                model.reply = Reply(f"{payload}\n\n{HORN}. [1]")
+                await reader.ask(QUESTION)
+            await reader.reload()
+            await expect(reader.page.locator("article")).to_have_count(len(some))
+            await reader.afresh()
+        assert await reader.incidents() == []
 
 
-async def test_s4_no_payload_in_a_question_or_in_the_history_ever_runs(
-    book: Served, window: Opening, payloads: list[str]
+async def test_s4_no_payload_in_a_question_ever_runs(book: Served, window: Opening, payloads: list[str]) -> None:
+    async with watched(window, book.url, books=()) as reader:
+        for some in conversations(payloads):
+            for payload in some:
+                await reader.ask(f"{QUESTION} {payload}"[:900])
+            await reader.reload()
+            await expect(reader.page.locator("article")).to_have_count(len(some))
+            await reader.afresh()
+        assert await reader.incidents() == []
+
+
+@pytest_asyncio.fixture(loop_scope="session", scope="session")
+async def annals(
+    payloads: list[str], model_folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Served]:
+    """A book with a payload in the name of every folder and file, in every title and every heading."""
+    folder = tmp_path_factory.mktemp("annals")
+    for number, payload in enumerate(payloads):
+        line, name = " ".join(payload.split()), payload.replace("/", "").replace("\n", "")[:60]
+        home = folder / "pages" / f"{number} {name}"
+        home.mkdir(parents=True)
+        fact = f"In the year {1500 + number} the harbour took in {number + 7} ships."
+        (home / f"{name[:40]}.md").write_text(f"# {number} {line}\n\n## Ships {line}\n\n{fact}\n", encoding="utf-8")
+    data = {"data_dir": folder / "data", "model_folder": model_folder, "site_url": ANNALS}
+    async with Book.open(Settings.load(data, folder=folder)) as book:
+        assert not (await book.ingest(folder / "pages")).skipped
+    settings = settings_for(folder / "data", model_folder, folder, max_conversation_turns=10_000)
+    async with serving(settings) as served:
+        yield served
+
+
+async def test_s4_no_payload_in_a_title_an_address_or_a_section_ever_runs(
+    annals: Served, window: Opening, payloads: list[str]
 ) -> None:
-    async with window() as one:
-        await one.page.goto(book.url)
-        await one.page.evaluate(WATCH)
-        for payload in payloads[:6]:
-            await ask(one, f"How often does the horn sound? {payload}"[:900])
-        await one.page.reload()
-        await expect(one.page.locator("article")).not_to_have_count(0)
-        assert await one.page.evaluate("window.hit") is None
-        assert one.asked_of == {book.url}
-        assert one.troubles == []
+    cited = 0
+    async with watched(window, annals.url, books=(ANNALS,)) as reader:
+        for numbers in conversations(range(len(payloads))):
+            for number in numbers:
+                await reader.ask(f"How many ships did the harbour take in in the year {1500 + number}?")
+                cite = reader.page.locator("article").last.locator(".answer .cite").first
+                if await cite.count():
+                    cited += 1
+                    await cite.hover()
+            await reader.reload()
+            await expect(reader.page.locator("article")).to_have_count(len(numbers))
+            await reader.afresh()
+        assert await reader.incidents() == []
+    assert cited > len(payloads) * 0.8
+
+
+async def test_s4_no_payload_in_an_error_ever_runs(
+    book: Served, model: Part, window: Opening, payloads: list[str]
+) -> None:
+    async with watched(window, book.url, books=()) as reader:
+        for payload in payloads[::3]:
+            model.reply = Reply(status=400, error_code=payload, error_message=payload)
+            await reader.ask(QUESTION)
+            await expect(reader.page.locator(".status.error")).to_have_text("The book cannot be reached right now.")
+            await reader.afresh()
+        said = iter(payloads)
+
+        async def refuse(route: Route) -> None:
+            payload = next(said)
+            await route.fulfill(status=418, json={"error": payload, "user_message": payload, "retry_after": 3})
+
+        await reader.page.route("**/v1/ask", refuse)
+        for _ in payloads:
+            await reader.ask(QUESTION)
+            await reader.afresh()
+        reader.window.troubles = [said for said in reader.window.troubles if "Failed to load resource" not in said]
+        assert await reader.incidents() == []

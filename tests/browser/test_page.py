@@ -90,19 +90,6 @@ async def test_only_a_section_of_the_book_is_looked_in_when_one_is_chosen(book: 
         await expect(page.locator(".sources li").filter(has_text="Fog signals")).to_have_count(0)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_axe_finds_nothing(book: Served, window: Opening, scheme: str) -> None:
-    async with window(color_scheme=scheme) as one:
-        page = one.page
-        await page.goto(book.url)
-        await expect(page.locator(".offer").first).to_be_visible()
-        assert await violations(page) == []
-        await page.get_by_role("textbox").fill("How often does the horn sound?")
-        await page.get_by_role("textbox").press("Enter")
-        await expect(page.locator(".actions")).to_be_visible()
-        assert await violations(page) == []
-
-
 @pytest.mark.parametrize("width", [320, 3840])
 async def test_nothing_sticks_out_at_any_width(book: Served, window: Opening, width: int) -> None:
     async with window(width=width) as one:
@@ -116,3 +103,15 @@ async def test_nothing_sticks_out_at_any_width(book: Served, window: Opening, wi
         )
         assert inner <= width
         assert await page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+async def test_the_reference_is_shown_in_its_own_style_and_asks_nobody_else(book: Served, window: Opening) -> None:
+    async with window() as one:
+        page = one.page
+        await page.goto(f"{book.url}/docs")
+        await expect(page.locator("body")).to_have_css("display", "grid")
+        await page.get_by_role("link", name="POST /v1/ask", exact=True).click()
+        await expect(page.get_by_role("heading", name="POST /v1/ask", exact=True)).to_be_in_viewport()
+        assert await violations(page) == []
+        assert one.troubles == []
+        assert one.asked_of == {book.url}

@@ -86,7 +86,7 @@ async def test_a_page_of_hostile_styles_does_not_change_it(book: Served, window:
         await expect(button).to_be_visible()
         await expect(button).to_have_css("width", "56px")
         await button.click()
-        await expect(page.locator(".panel h2")).to_have_css("font-size", "17px")
+        await expect(page.locator(".panel h2")).to_have_css("font-size", "16px")
         await expect(page.locator(".panel h2")).not_to_have_css("color", "rgb(255, 0, 0)")
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bythebook.chunks.split import Sizes, document_id, split
 from bythebook.pages import Kind, Page
+from bythebook.pages.compose import Part, compose
 from bythebook.vectors.local import local_embedder
 from markdown_pages import MARKDOWN, page_of
 from wordbook import count_words
@@ -249,3 +250,37 @@ async def test_the_limit_holds_in_the_tokens_of_the_real_model(model_folder: Pat
             cut = list(split(page, count=embedder.count, sizes=Sizes(limit=40)))
             assert max(embedder.count(chunk.text) for chunk in cut) <= 40, text[:9]
             assert_whole(page, cut)
+
+
+def test_each_page_of_a_pdf_has_its_own_chunks_below_the_same_heading() -> None:
+    parts = [
+        Part(Kind.HEADING, "Lamp", level=1, anchor="page=1"),
+        Part(Kind.PARAGRAPH, "It burns.", anchor="page=1"),
+        Part(Kind.PARAGRAPH, "It is bright.", anchor="page=2"),
+        Part(Kind.PARAGRAPH, "It is hot.", anchor="page=2"),
+        Part(Kind.HEADING, "Oil", level=2, anchor="page=2"),
+        Part(Kind.PARAGRAPH, "It is whale oil.", anchor="page=3"),
+    ]
+    text, blocks = compose(parts)
+    page = Page(url="https://book.example/lamp.pdf", title="Lamp", text=text, blocks=blocks)
+
+    assert [(chunk.text, chunk.heading_hierarchy, chunk.anchor) for chunk in chunks(page)] == [
+        ("It burns.", ("Lamp",), "page=1"),
+        ("It is bright.\n\nIt is hot.", ("Lamp",), "page=2"),
+        ("It is whale oil.", ("Lamp", "Oil"), "page=3"),
+    ]
+
+
+def test_a_page_put_in_front_of_a_pdf_moves_chunks_but_embeds_none_again() -> None:
+    def written(first: int) -> Page:
+        text, blocks = compose(
+            Part(Kind.PARAGRAPH, prose(80, word=word), anchor=f"page={first + number}")
+            for number, word in enumerate(("lamp", "oil", "horn"))
+        )
+        return Page(url="https://book.example/lamp.pdf", title="Lamp", text=text, blocks=blocks)
+
+    before, after = chunks(written(1)), chunks(written(2))
+    assert [(chunk.chunk_id, chunk.content_hash) for chunk in before] == [
+        (chunk.chunk_id, chunk.content_hash) for chunk in after
+    ]
+    assert {chunk.anchor for chunk in after} == {"page=2", "page=3", "page=4"}

@@ -16,7 +16,9 @@ def test_our_words_are_compared_with_those_a_person_added(tmp_path: Path) -> Non
         {"_id": "1_3", "history": said, "question": "What is anemia?", "rewrite": "What is anemia?"},
     ]
     (tmp_path / "turns.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    assert compare(turns(tmp_path)) == {
+    figures, each = compare(turn for turn in turns(tmp_path) if turn[2])
+    assert each == {"last_turn": [0.5, 1.0], "ours": [1.0, 1.0]}
+    assert figures == {
         "questions": 2,
         "last_turn": {"precision": 1.0, "recall": 0.6667, "f1": 0.75},
         "ours": {"precision": 1.0, "recall": 1.0, "f1": 1.0},

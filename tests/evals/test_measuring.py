@@ -1,9 +1,8 @@
-"""Measuring: the figures are what they say they are, and the command prints them."""
+"""Measuring: the figures are what they say they are."""
 
 from __future__ import annotations
 
-import json
-import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,40 +12,19 @@ import pytest
 from bythebook import AgentRequest, Book, Settings
 from bythebook.conversations.followups import Exchange
 from bythebook.errors import InputError
-from bythebook.evals.__main__ import main
+from bythebook.evals import Wanted
 from bythebook.evals.answers import contains, stands
-from bythebook.evals.conversations import Task, figures, interval, read
-from bythebook.evals.corpus import questions_in
-from bythebook.evals.measures import Wanted
-from bythebook.passages.evidence import Features
-
-SURE, UNSURE = Features(1.0, 1.0, 1.0, 1.0), Features(0.1, 0.1, 0.1, 0.1)
-NOTHING = Features(0.0, 0.0, 0.0, 0.0)
-
-
-def _write(file: Path, *rows: object) -> None:
-    file.write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
+from bythebook.evals.conversations import Task, figures, read
+from bythebook.evals.corpus import collection
+from bythebook.evals.followups import gains
+from bythebook.evals.refusal import kinds, score
+from bythebook.evals.retrieval import averages, scores
+from bythebook.evals.sampling import interval, interval_of
+from evals.collections_here import signals, write
 
 
-def _collection(folder: Path) -> Path:
-    folder.mkdir()
-    lamp = "The lamp was lit in 1823. Every keeper trims the wick at dawn. Oil is brought by boat."
-    horn = "The horn sounds twice a minute. It is driven by steam. Nobody sleeps when it sounds."
-    _write(folder / "corpus.jsonl", {"_id": "a", "title": "Lamp", "text": lamp}, {"_id": "b", "text": horn})
-    _write(
-        folder / "queries.jsonl",
-        {"_id": "1", "text": "When was the lamp lit?", "answers": ["1823"]},
-        {"_id": "2", "text": "What drives the horn?", "answers": ["steam"]},
-        {"_id": "3", "text": "What does nobody judge?", "answers": []},
-    )
-    (folder / "qrels.tsv").write_text("query\tdocument\tgrade\n1\ta\t1\n2\tb\t1\n", encoding="utf-8")
-    return folder
-
-
-def _evals(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *arguments: object) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["evals", *map(str, arguments)])
-    main()
+def _wanted(path: Path = Path(), **chosen: object) -> Wanted:
+    return replace(Wanted(path, Settings(), lambda *_: None), **chosen)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -75,22 +53,94 @@ async def test_a_quote_stands_only_where_it_says(shelved: Path, model_folder: Pa
 
 
 def test_the_same_questions_are_drawn_every_time() -> None:
-    wanted = Wanted((), lambda *_: None, limit=5, seed=3)
+    wanted = _wanted(limit=5, seed=3)
     drawn = wanted.some(range(100))
     assert drawn == wanted.some(range(100)) == sorted(drawn)
     assert drawn != replace(wanted, seed=4).some(range(100))
     assert wanted.some(range(4)) == [0, 1, 2, 3]
 
 
-def test_only_questions_that_were_judged_are_asked(tmp_path: Path) -> None:
-    assert [question.id for question in questions_in(_collection(tmp_path / "signals"))] == ["1", "2"]
+def test_a_collection_has_questions_it_answers_and_questions_it_does_not(tmp_path: Path) -> None:
+    found = collection(signals(tmp_path / "signals"))
+    assert [question.id for question in found.answered] == ["1", "2"]
+    assert [question.id for question in found.impossible] == ["3"]
+
+
+def test_examples_with_their_passages_are_a_collection_too(tmp_path: Path) -> None:
+    passages = [{"title": "Lamp", "text": "It was lit in 1823."}]
+    write(
+        tmp_path / "examples.jsonl",
+        {"_id": 7, "question": "When was it lit?", "answerable": True, "passages": passages},
+        {"_id": 8, "question": "By whom?", "answerable": False, "passages": passages},
+    )
+    found = collection(tmp_path)
+    assert (found.answered[0].relevant, found.impossible[0].text) == ({"7#0": 1}, "By whom?")
+    assert found.corpus.titles() == {"7#0": "Lamp", "8#0": "Lamp"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        pytest.param("corpus.jsonl", '{"_id": "a"}', "corpus.jsonl, line 1: needs an object with text", id="a field"),
+        pytest.param("corpus.jsonl", "[]", "line 1: needs an object with _id, text", id="no object"),
+        pytest.param("queries.jsonl", "{nonsense", "queries.jsonl, line 1: not JSON", id="no JSON"),
+        pytest.param("qrels.tsv", "query\tdocument\tgrade\n1 a 1", "qrels.tsv, line 2: not a query", id="no tabs"),
+    ],
+)
+def test_what_is_wrong_with_a_collection_is_said_with_its_line(name: str, text: str, said: str, tmp_path: Path) -> None:
+    folder = signals(tmp_path / "signals")
+    (folder / name).write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=said):
+        collection(folder)
+
+
+def test_a_collection_without_documents_says_so(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"neither corpus.jsonl nor corpus.jsonl.gz"):
+        collection(tmp_path)
+
+
+def test_half_of_the_documents_are_left_out_by_title(tmp_path: Path) -> None:
+    folder = signals(tmp_path / "signals")
+    found = collection(folder)
+    name, covered, foreign = kinds(found, _wanted(folder, out_of_book=True))
+    assert (name, [q.id for q in covered], [q.id for q in foreign]) == ("signals-half", ["2"], ["1"])
+    assert list(found.corpus.titles().values()) == ["Horn"]
+
+
+def test_questions_that_must_be_refused_are_asked_for(tmp_path: Path) -> None:
+    folder = signals(tmp_path / "signals")
+    write(folder / "queries.jsonl", {"_id": "1", "text": "When was the lamp lit?"})
+    with pytest.raises(InputError, match=r"is_impossible\. With --out-of-book"):
+        kinds(collection(folder), _wanted(folder))
+
+
+def test_figures_of_retrieval_are_means_over_questions(tmp_path: Path) -> None:
+    questions = collection(signals(tmp_path / "signals")).answered
+    told = averages(scores(questions, [["a", "b"], ["x"] * 6 + ["b"]]))
+    assert told == {"ndcg_at_10": 0.6667, "recall_at_5": 0.5, "recall_at_10": 1.0, "mrr": 0.5714}
+
+
+def test_figures_of_refusal_are_of_both_kinds() -> None:
+    told = score(np.array([0.9, 0.8, 0.3, 0.7]), np.array([0.1, 0.2, 0.6, 0.75]), cutoff=0.5)
+    assert told == {
+        "auroc": 0.8125, "kept": 0.75, "refused": 0.5, "precision": 0.6667, "recall": 0.5, "f1": 0.5714, "cutoff": 0.5,
+    }  # fmt: skip
+
+
+def test_a_share_of_no_way_is_not_stated() -> None:
+    def columns(rewrite: float) -> dict[str, dict[str, list[float]]]:
+        means = {"last_turn": 0.2, "ours": 0.3, "rewrite": rewrite}
+        return {name: {"ndcg_at_10": [mean, mean]} for name, mean in means.items()}
+
+    assert gains(columns(0.4), seed=1)["share_of_the_way"] == 0.5
+    assert gains(columns(0.1), seed=1)["share_of_the_way"] is None
 
 
 def test_conversations_are_read_with_the_pool_of_their_passages(tmp_path: Path) -> None:
     said = [("user", "What is the lamp?"), ("agent", "A light."), ("user", "Who lit it?")]
     history = [{"speaker": speaker, "text": text} for speaker, text in said]
     passage = {"document_id": "a", "text": "Mary lit the lamp."}
-    _write(
+    write(
         tmp_path / "tasks.jsonl",
         {"history": history, "contexts": [passage], "answerability": "ANSWERABLE"},
         {"history": history[:1], "contexts": [passage], "answerability": "UNANSWERABLE"},
@@ -105,7 +155,7 @@ def test_conversations_are_read_with_the_pool_of_their_passages(tmp_path: Path) 
 
 def test_conversations_of_one_kind_cannot_be_told_apart(tmp_path: Path) -> None:
     row = {"history": [{"speaker": "user", "text": "Who?"}], "contexts": [], "answerability": "ANSWERABLE"}
-    _write(tmp_path / "tasks.jsonl", row)
+    write(tmp_path / "tasks.jsonl", row)
     with pytest.raises(InputError, match="needs ANSWERABLE and UNANSWERABLE tasks; it has ANSWERABLE"):
         read(tmp_path)
 
@@ -113,45 +163,25 @@ def test_conversations_of_one_kind_cannot_be_told_apart(tmp_path: Path) -> None:
 def test_refusal_in_conversations_is_told_by_kind() -> None:
     kinds = ["ANSWERABLE", "ANSWERABLE", "UNANSWERABLE", "UNDERSPECIFIED", "UNDERSPECIFIED"]
     tasks = [Task("?", (), kind) for kind in kinds]
-    told = figures(tasks, [SURE, UNSURE, UNSURE, NOTHING, SURE], cutoff=0.4, seed=1)
+    sure = [(0.9, False), (0.2, False), (0.2, False), (0.0, True), (0.9, False)]
+    seen = [{"confidence": confidence, "asked_back": back} for confidence, back in sure]
+    told = figures(tasks, seen, cutoff=0.4)
     assert (told["auroc"], told["kept"], told["refused"]) == (0.75, 0.5, 1.0)
     assert told["underspecified"] == {"questions": 2, "asked_back": 0.5, "refused": 0.5}
     assert told["partial"] == {"questions": 0, "asked_back": None, "refused": None}
 
 
-def test_an_interval_holds_the_figure_and_is_the_same_every_time() -> None:
+def _of_means(seed: int) -> list[float]:
+    return interval(list(range(20)), seed=seed)
+
+
+def _of_a_figure(seed: int) -> list[float]:
     values = np.arange(20.0)
-    low, high = interval(lambda first, _: float(first.mean()), values, values, seed=1)
-    assert low < values.mean() < high
-    assert [low, high] == interval(lambda first, _: float(first.mean()), values, values, seed=1)
+    return interval_of(lambda first, _: float(first.mean()), values, values, seed=seed)
 
 
-def test_answers_are_measured_as_one_json_object(
-    model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("BYTHEBOOK_MODEL_FOLDER", str(model_folder))
-    _evals(monkeypatch, tmp_path, "answers", _collection(tmp_path / "signals"), "--json")
-    told = json.loads(capsys.readouterr().out)
-    assert (told["measure"], told["collection"], told["questions"]) == ("answers", "signals", 2)
-    assert (told["hit_at_3"], told["quotes_exact"]) == (1.0, 1.0)
-
-
-def test_quick_says_what_is_missing_and_measures_the_rest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "trec_cast").mkdir()
-    turn = {"question": "Who lit it?", "rewrite": "Who lit the lamp?", "history": ["What is the lamp?"]}
-    _write(tmp_path / "trec_cast" / "turns.jsonl", {"_id": "1_2", **turn})
-    _evals(monkeypatch, tmp_path, "quick", tmp_path)
-    heard = capsys.readouterr()
-    assert heard.err.count("so this is not measured") == 5
-    assert heard.out.startswith("followups trec_cast\n  questions                    1\n")
-
-
-def test_a_folder_that_is_not_there_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as left:
-        _evals(monkeypatch, tmp_path, "retrieval", tmp_path / "nowhere")
-    assert left.value.code == 2
-    assert "nowhere" in capsys.readouterr().err
+@pytest.mark.parametrize("of", [_of_means, _of_a_figure])
+def test_an_interval_holds_the_figure_and_is_the_same_every_time(of: Callable[[int], list[float]]) -> None:
+    low, high = of(1)
+    assert low < 9.5 < high
+    assert [low, high] == of(1) != of(2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bythebook.assemble import Book
-from bythebook.evals.gaps import measure
+from bythebook.evals.gaps import grouped
 from bythebook.settings import Settings
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ async def test_purity_is_the_part_of_the_questions_that_are_like_most_of_their_g
     shelved: Path, model_folder: Path
 ) -> None:
     async with Book.open(Settings(data_dir=shelved, model_folder=model_folder)) as book, book.edition() as edition:
-        figures = await measure(edition, book.embedder, ROWS, progress=lambda *_: None)
-        nothing = await measure(edition, book.embedder, ROWS[3:], progress=lambda *_: None)
+        figures = await grouped(edition, book.embedder, ROWS, progress=lambda *_: None)
+        nothing = await grouped(edition, book.embedder, ROWS[3:], progress=lambda *_: None)
     assert figures == {
         "questions": 4,
         "groups": 2,

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import httpx
 import pytest
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -167,10 +168,15 @@ def test_status_tells_what_the_book_is_made_of(bythebook: Run, shelved: Path) ->
     shown = json.loads(bythebook("status", "--data-dir", shelved, "--json").stdout)
     assert (shown["pages"], shown["generation"], shown["dimension"]) == (5, "g000001", 384)
     assert shown["size_bytes"] > 0
-    assert 0 < shown["calibration"]["kept"] <= 1
-    text = bythebook("status", "--data-dir", shelved).stdout
+    tried = shown["calibration"]
+    assert 0 < tried["kept"] <= 1
+    assert (tried["recall"], shown["retrieval_threshold"]) == (tried["refused"], "auto")
+    assert 0 < tried["precision"] <= 1
+    text = bythebook("status", "--data-dir", shelved, BYTHEBOOK_RETRIEVAL_THRESHOLD="0.5").stdout
+    assert "retrieval_threshold is set to 0.5" in text
     assert "5 pages" in text
-    assert "refuses" in text
+    assert "precision" in text
+    assert "made of half the words of its own sentences" in text
 
 
 def test_config_says_where_each_value_came_from(bythebook: Run, tmp_path: Path) -> None:
@@ -240,10 +246,32 @@ def test_interrupting_an_ingest_leaves_everything_whole(bythebook: Run, lighthou
     assert "ninety seconds" in bythebook("ask", "How often does the fog horn sound?").stdout
 
 
-def test_the_demo_answers_from_the_manual(bythebook: Run) -> None:
+def test_the_demo_answers_from_the_manual_and_opens_its_page(
+    bythebook: Run, model_folder: Path, tmp_path: Path
+) -> None:
     done = bythebook("demo")
     assert done.returncode == 0, done.stderr
     assert "[1]" in done.stdout
+
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {tmp_path / "shown"}\n', encoding="utf-8")
+    browser.chmod(0o755)
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "BYTHEBOOK_MODEL_FOLDER": str(model_folder)}
+    for variables, opened in (({"BROWSER": f"{browser} %s"}, True), ({"BROWSER": "there-is-no-such-browser"}, False)):
+        with subprocess.Popen(
+            [sys.executable, "-m", "bythebook", "demo", "--open", "--json"],
+            cwd=tmp_path, env=environment | variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        ) as process:  # fmt: skip
+            assert process.stdout is not None
+            ready = json.loads(process.stdout.readline())
+            assert ready["opened"] is opened
+            assert "<title>By the Book</title>" in httpx.get(ready["url"], trust_env=False, timeout=60).text
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+        assert process.returncode == 130, said
+        assert f"The manual is at {ready['url']}, Ctrl-C to stop." in said
+        assert ("Open it in a browser." in said) is not opened
+    assert (tmp_path / "shown").read_text(encoding="utf-8").startswith("http://127.0.0.1:")
 
 
 def test_help_and_version_are_there(bythebook: Run) -> None:

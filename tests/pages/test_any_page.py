@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from bythebook.pages import Kind, Unreadable, readers
 from bythebook.pages.compose import compose
 from bythebook.pages.generators import Style
+from made_documents import notebook
 
 PIECES = st.sampled_from(
     [
@@ -92,16 +93,32 @@ PIECES = st.sampled_from(
             "~",
             "| ",
         ),
+        *(
+            "== C\n",
+            "|===\n",
+            "----\n",
+            "====\n",
+            "[source,py]\n",
+            "+\n",
+            "* a\n",
+            "x:: y\n",
+            ":a: b\n",
+            "{a}",
+            "<<a>>",
+            "++",
+        ),
     ]
 )
 DOCUMENTS = st.lists(PIECES, max_size=40).map("".join) | st.text(max_size=200)
-SUFFIXES = st.sampled_from([".md", ".mdx", ".html", ".rst", ".txt"])
+SUFFIXES = st.sampled_from([".md", ".mdx", ".html", ".rst", ".txt", ".adoc", ".ipynb"])
 
 
 @settings(max_examples=400, deadline=None)
 @given(text=DOCUMENTS, suffix=SUFFIXES, style=st.sampled_from(Style))
 @example(text="- - a\n\n      b\n", suffix=".md", style=Style.PLAIN)
 def test_blocks_follow_each_other_and_hold_all_of_the_text(text: str, suffix: str, style: Style) -> None:
+    if suffix == ".ipynb":
+        text = notebook({"cell_type": "markdown", "source": text}, {"cell_type": "code", "source": text})
     try:
         draft = readers.read(text, suffix=suffix, style=style)
     except Unreadable:
@@ -132,7 +149,7 @@ def test_blocks_follow_each_other_and_hold_all_of_the_text(text: str, suffix: st
         pytest.param("<!--" * 100_000, id="comments that never close"),
     ],
 )
-@pytest.mark.parametrize("suffix", [".md", ".mdx", ".html", ".rst", ".txt"])
+@pytest.mark.parametrize("suffix", [".md", ".mdx", ".html", ".rst", ".txt", ".adoc", ".ipynb"])
 def test_a_hostile_page_is_read_or_refused(text: str, suffix: str) -> None:
     with suppress(Unreadable):
         readers.read(text, suffix=suffix, style=Style.PLAIN)
@@ -141,7 +158,7 @@ def test_a_hostile_page_is_read_or_refused(text: str, suffix: str) -> None:
 def test_importing_pages_imports_no_parser() -> None:
     script = (
         "import sys, bythebook.pages.folder;"
-        "print([name for name in ('markdown_it', 'selectolax', 'docutils', 'yaml') if name in sys.modules])"
+        "print([name for name in ('markdown_it', 'selectolax', 'docutils', 'yaml', 'pypdf') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
 

@@ -103,11 +103,11 @@ async def test_what_is_not_the_book_is_passed_over(tmp_path: Path) -> None:
 
 
 async def test_documents_a_reader_would_expect_are_reported(tmp_path: Path) -> None:
-    fill(tmp_path, {"a.pdf": "", "b.ipynb": "", "c.bin": ""})
+    fill(tmp_path, {"a.doc": "", "b.odt": "", "c.bin": ""})
 
     assert await skipped(Folder(tmp_path)) == [
-        Skipped("a.pdf", "PDF is not supported yet"),
-        Skipped("b.ipynb", "Jupyter notebook is not supported yet"),
+        Skipped("a.doc", "an old Word file is not supported yet"),
+        Skipped("b.odt", "OpenDocument is not supported yet"),
     ]
 
 

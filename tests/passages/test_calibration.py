@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bythebook.passages.calibration import HIGHEST, LOWEST, TRIED, UNTRIED, USUAL, Calibration, draw_line
+from bythebook.passages.calibration import (
+    HIGHEST,
+    LOWEST,
+    TRIED,
+    UNTRIED,
+    USUAL,
+    Calibration,
+    draw_line,
+    judged,
+)
+from bythebook.passages.evidence import RULE
 from bythebook.passages.strangers import STRANGERS
 from wordbook import WordBook
 
@@ -38,7 +49,30 @@ def test_draw_line(covered: list[float], foreign: list[float], line: float) -> N
     ids=["same", "a little smaller", "a little larger", "smaller", "larger", "gone"],
 )
 def test_a_calibration_holds_while_the_book_is_much_the_same(chunks: int, holds: bool) -> None:
-    assert Calibration(cutoff=0.5, kept=1.0, refused=1.0, questions=24, chunks=100).still_holds(chunks) is holds
+    tried = Calibration(cutoff=0.5, kept=1.0, refused=1.0, questions=24, chunks=100, rule=RULE)
+    assert tried.still_holds(chunks) is holds
+    assert not replace(tried, rule="another").still_holds(chunks)
+
+
+@pytest.mark.parametrize(
+    ("kept", "refused", "precision", "recall"),
+    [
+        pytest.param(1.0, 1.0, 1.0, 1.0, id="all right"),
+        pytest.param(0.75, 0.5, 0.6667, 0.5, id="six of twelve, and three of its own"),
+        pytest.param(1.0, 0.0, None, 0.0, id="nothing refused"),
+    ],
+)
+def test_precision_and_recall_are_of_refusals(
+    kept: float, refused: float, precision: float | None, recall: float
+) -> None:
+    tried = Calibration(cutoff=0.5, kept=kept, refused=refused, questions=12, chunks=9, foreign=12, rule=RULE)
+    assert (tried.precision, tried.recall) == (precision, recall)
+
+
+def test_a_question_is_judged_by_the_line_the_others_draw() -> None:
+    # By itself the one foreign question at .65 would move the line above it. The others draw it at .4.
+    assert judged([0.9] * 8, [0.1, 0.65]) == (1.0, 0.5)
+    assert judged([0.9], [0.1]) == (1.0, 1.0)
 
 
 async def test_a_book_is_calibrated_when_it_is_read_in_and_always_alike(tmp_path: Path, lighthouse: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bythebook.passages.links import link, text_fragment
+from bythebook.passages.links import link, place, text_fragment
 
 PAGE = "https://book.example/lamp"
 
@@ -68,3 +68,21 @@ def test_any_quote_makes_a_link_that_can_be_taken_apart_again(words: str, anchor
     assert "-" not in directive
     for part in directive.split(","):
         assert set(unquote(part).replace("|", " ").split()) <= set(words.replace("|", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("url", "anchor", "whole"),
+    [
+        pytest.param("https://a.test/b.pdf", "page=12", "https://a.test/b.pdf#page=12", id="the page of a PDF"),
+        pytest.param(
+            "https://a.test/b.epub#c.xhtml", "oil", "https://a.test/b.epub#c.xhtml", id="the chapter of an EPUB"
+        ),
+    ],
+)
+def test_a_document_is_opened_at_its_page_or_chapter(url: str, anchor: str, whole: str) -> None:
+    assert link(url, anchor=anchor, words="It burns.") == whole
+
+
+def test_the_title_of_a_citation_names_the_page_of_a_pdf() -> None:
+    assert place("The Lamp", anchor="page=12") == "The Lamp, page 12"
+    assert place("The Lamp", anchor="page-12") == "The Lamp"

@@ -52,6 +52,13 @@ async def test_known_pairs_are_as_alike_as_they_should_be(
     assert float(await embedder.query(one) @ await embedder.query(other)) == pytest.approx(likeness, abs=0.04)
 
 
+async def test_a_question_finds_what_says_it_in_other_words(embedder: LocalEmbedder) -> None:
+    texts = ["Bread is baked for forty minutes.", "The robot charges at its dock."]
+    bread, robot = [vector async for vector in embedder.documents(texts)]
+    question = await embedder.query("How long does a loaf stay in the oven?")
+    assert question @ bread > question @ robot
+
+
 async def test_only_the_first_254_tokens_are_read(embedder: LocalEmbedder) -> None:
     words = ["word"] * 254
 

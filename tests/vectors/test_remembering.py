@@ -23,6 +23,7 @@ class Counting:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.questions: list[str] = []
 
     def count(self, text: str) -> int:
         return len(text)
@@ -33,6 +34,7 @@ class Counting:
             yield np.asarray([len(text)], dtype=np.float32)
 
     async def query(self, text: str) -> Vector:
+        self.questions.append(text)
         return np.asarray([-len(text)], dtype=np.float32)
 
 
@@ -53,6 +55,13 @@ async def test_a_question_is_another_vector_than_a_text_of_the_same_words() -> N
     assert await lengths(embedder, "lamp") == [4]
     assert int((await embedder.query("lamp"))[0]) == -4
     assert (embedder.identity, embedder.count("lamp")) == (Counting.identity, 4)
+
+
+async def test_a_question_is_embedded_once() -> None:
+    inner = Counting()
+    embedder = RememberingEmbedder(inner)
+    assert [int((await embedder.query(text))[0]) for text in ("lamp", "oil", "lamp")] == [-4, -3, -4]
+    assert inner.questions == ["lamp", "oil"]
 
 
 async def test_what_was_not_asked_for_longest_is_forgotten() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from starlette.datastructures import Headers
 
 from bythebook.access import ANYONE, Caller, Scope
 from bythebook.web.cors import answered, asked_before, comes_from_its_site, is_listed, sent_origin
@@ -60,9 +61,42 @@ def test_two_origins_are_none() -> None:
     assert sent_origin(["https://docs.example", "https://evil.example"]) is None
 
 
+SITE = Caller("site:k1:x", frozenset({Scope.ASK}), "k1", frozenset({"https://docs.example"}), 5)
+
+
+def sent(*headers: tuple[str, str]) -> Headers:
+    return Headers(raw=[(name.encode(), value.encode()) for name, value in headers])
+
+
 @pytest.mark.parametrize("origin", FOREIGN, ids=ascii)
-def test_the_token_of_a_site_is_good_on_that_site_only(origin: str | None) -> None:
-    site = Caller("site:k1:x", frozenset({Scope.ASK}), "k1", frozenset({"https://docs.example"}), 5)
-    assert comes_from_its_site(site, "https://docs.example")
-    assert not comes_from_its_site(site, origin)
-    assert comes_from_its_site(ANYONE, origin)
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+def test_the_token_of_a_site_is_good_on_that_site_only(origin: str | None, method: str) -> None:
+    named = sent(*([("origin", origin)] if origin is not None else []), ("host", "book.example"))
+    assert comes_from_its_site(SITE, method, sent(("origin", "https://docs.example"), ("host", "book.example")))
+    assert not comes_from_its_site(SITE, method, named)
+    assert comes_from_its_site(ANYONE, method, named)
+
+
+@pytest.mark.parametrize(
+    ("method", "headers", "good"),
+    [
+        pytest.param("GET", [("host", "docs.example"), ("sec-fetch-site", "same-origin")], True, id="our own page"),
+        pytest.param("GET", [("host", "docs.example")], True, id="in a browser that says less"),
+        pytest.param("GET", [("host", "DOCS.example")], True, id="a name in capitals"),
+        pytest.param(
+            "POST", [("host", "docs.example"), ("sec-fetch-site", "same-origin")], False, id="a POST names one"
+        ),
+        pytest.param("GET", [("host", "docs.example"), ("sec-fetch-site", "same-site")], False, id="a neighbour"),
+        pytest.param("GET", [("host", "docs.example"), ("sec-fetch-site", "cross-site")], False, id="a stranger"),
+        pytest.param("GET", [("host", "docs.example"), ("sec-fetch-site", "none")], False, id="no page at all"),
+        pytest.param("GET", [("host", "evil.example"), ("sec-fetch-site", "same-origin")], False, id="rebound name"),
+        pytest.param("GET", [("host", "docs.example:8443"), ("sec-fetch-site", "same-origin")], False, id="other port"),
+        pytest.param("GET", [("host", "docs.example"), ("host", "evil.example")], False, id="two names"),
+        pytest.param("GET", [("host", "docs.example"), ("origin", "https://evil.example")], False, id="foreign origin"),
+        pytest.param("GET", [("host", "docs.example"), ("origin", "")], False, id="an origin without a name"),
+    ],
+)
+def test_a_page_of_this_server_reads_without_naming_its_origin(
+    method: str, headers: list[tuple[str, str]], good: bool
+) -> None:
+    assert comes_from_its_site(SITE, method, sent(*headers)) is good

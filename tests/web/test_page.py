@@ -64,3 +64,18 @@ async def test_a_server_without_a_book_has_a_page_all_the_same(served: object, t
     async with served(data_dir=tmp_path) as empty:  # type: ignore[operator]
         page = await empty.client.get("/")
         assert (page.status_code, "By the Book" in page.text) == (200, True)
+
+
+async def test_the_reference_names_every_call_and_every_type_and_needs_nothing_from_elsewhere(house: Served) -> None:
+    page = await house.client.get("/docs")
+    document = (await house.client.get("/openapi.json")).json()
+    for path, methods in document["paths"].items():
+        for method in methods:
+            assert f"<b>{method.upper()}</b> <code>{path}</code>" in page.text
+    for name, schema in document["components"]["schemas"].items():
+        assert f'<section id="{name}">' in page.text
+        assert all(f"<td><code>{field}</code></td>" in page.text for field in schema.get("properties", ()))
+    assert "://" not in page.text
+    assert "<script" not in page.text
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert "unsafe" not in page.headers["content-security-policy"]

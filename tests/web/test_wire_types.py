@@ -42,6 +42,7 @@ async def test_the_types_have_the_fields_of_our_nouns() -> None:
         (wire.Citation, cited),
         (wire.RetrievalContext, passages.RetrievalContext("horn", (found,))),
         (wire.ResponseMetadata, answers.ResponseMetadata(1.0, "g000001")),
+        (wire.SentenceProof, answers.SentenceProof("It sounds.", "kept", "it stands there")),
         (wire.Message, Message("user", "Why?")),
     ):
         assert set(kind.model_fields) == set(as_json(noun)), kind

@@ -58,6 +58,22 @@ class AgentRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class SentenceProof:
+    """What became of one sentence of a model, and why."""
+
+    text: str
+    """As the model said it, without citations."""
+    verdict: Literal["kept", "marked", "removed"]
+    reason: str
+    citations: tuple[int, ...] = ()
+    """The numbers of the citations that bear it out."""
+    confidence: float = 0.0
+    """How sure it is that they do."""
+    checked: tuple[str, ...] = ()
+    """Its numbers, measures, names, identifiers and denials, each with whether the passages have it."""
+
+
+@dataclass(frozen=True, slots=True)
 class ResponseMetadata:
     """How the answer came about. Every time was measured."""
 
@@ -79,6 +95,8 @@ class ResponseMetadata:
     """What the model's window had no room for."""
     removed: tuple[str, ...] = ()
     """Sentences of the model that no passage supports, with the reason."""
+    proof: tuple[SentenceProof, ...] = ()
+    """Every sentence of the model, in its order, with what became of it. Empty for answers in the book's own words."""
     confidence: float | None = None
     """How sure the evidence check was that the book covers the question; None when it was not asked."""
 

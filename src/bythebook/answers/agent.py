@@ -42,6 +42,11 @@ class Speaker:
     def model(self) -> str:
         return self._endpoint.provider.model
 
+    @property
+    def instructions(self) -> str:
+        """What the model is told about its task."""
+        return self._config.system_prompt
+
     async def speak(
         self,
         text: str,

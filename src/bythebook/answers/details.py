@@ -60,6 +60,10 @@ _MEASURES = {
 _QUANTITY = re.compile(
     rf"(?<![\w.])(\d[\d,]*(?:\.\d+)?)[\s-]?({'|'.join(sorted(map(re.escape, _MEASURES), key=len, reverse=True))})(?!\w)"
 )
+_SPELLED_QUANTITY = re.compile(
+    rf"\b((?:{'|'.join([*_UNITS, *_TENS])})(?:[\s-](?:{'|'.join([*_UNITS, *_TENS, *_SCALES])}))*)[\s-]"
+    rf"({'|'.join(sorted((m for m in map(re.escape, _MEASURES) if len(m) > 2), key=len, reverse=True))})(?!\w)"
+)
 _CODE = re.compile(r"`([^`\n]+)`")
 _NAME = re.compile(r"(?<![\w/.-])[^\W\d_a-z][\w’'-]*(?:\.(?=[^\W\d_a-z]\.))?")
 _FIRST = re.compile(r"(?:^|[.!?:]\s+|\n\s*(?:[-*+|]\s+)?)[\"'“‘(*_]*(\w+)")
@@ -174,6 +178,21 @@ class Details:
         """Whether a word here has its opposite there, and not itself."""
         return any(-leaning in other.leanings and leaning not in other.leanings for leaning in self.leanings)
 
+    def compared_with(self, other: Details) -> Iterator[str]:
+        """Each detail in words, with whether the other text has it."""
+        gone = {
+            "number": (self.numbers, self.numbers_not_in(other)),
+            "name": (self.names, self.names_not_in(other)),
+            "identifier": (self.identifiers, self.identifiers_not_in(other)),
+        }
+        for kind, (every, missing) in gone.items():
+            for one in sorted(every):
+                yield f"{kind} {one}: {'missing' if one in missing else 'found'}"
+        for number, measure in sorted(self.quantities):
+            elsewhere = any(number == there for there, _ in other.quantities)
+            found = "found" if (number, measure) in other.quantities else "another measure" if elsewhere else "missing"
+            yield f"measure {number} {measure}: {found}"
+
     def _implied(self, number: str, other: Details) -> bool:
         """A decade or a century by one of its years, and a bound by a number beyond it."""
         if number.endswith("s"):
@@ -275,6 +294,9 @@ def _quantities(text: str) -> Iterator[tuple[str, str]]:
     for match in _QUANTITY.finditer(text):
         if (value := _value(match[1])) is not None:
             yield f"{value:.15g}", _MEASURES[match[2]]
+    for match in _SPELLED_QUANTITY.finditer(text):
+        for number in _numbers(re.split(r"[\s-]", match[1])):
+            yield number, _MEASURES[match[2]]
 
 
 def _values(numbers: frozenset[str]) -> Iterator[float]:

@@ -18,6 +18,7 @@ from enum import Enum, auto
 from itertools import takewhile
 from typing import TYPE_CHECKING, Literal
 
+from bythebook.answers import SentenceProof
 from bythebook.answers.blocks import Block, Kind, blocks, joined, noted
 from bythebook.answers.cleaning import Cleaner, clean
 from bythebook.answers.markers import Passages, mark, numbered
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     Unsupported = Literal["remove", "mark"]
 
 UNVERIFIED = "[unverified]"
+_ONLY_SOURCES = "what would stay is nothing but a list of sources"
 _CODE_QUOTED = 0.7
 """How much of a block of code must stand in a passage. A reader runs it as it is, so likeness is not enough."""
 _LONGEST_INTRODUCTION = 14
@@ -89,6 +91,8 @@ class Proof:
     kept: tuple[Kept, ...]
     doubted: tuple[Doubted, ...]
     """What was removed, or marked as unverified."""
+    sentences: tuple[SentenceProof, ...]
+    """Everything the model said, in its order, with what became of it and why."""
     declined: bool
     """Whether the model itself said that the book does not say."""
     milliseconds: float
@@ -190,8 +194,10 @@ def _written(judged: Sequence[tuple[_Part, _Verdict]], *, unsupported: Unsupport
     numbers: dict[Quote, int] = {}
     kept: list[Kept] = []
     written: list[tuple[_Part, str]] = []
+    sentences: list[SentenceProof] = []
     for (part, verdict), stay in zip(judged, stays, strict=True):
         if not (stay and proven):
+            sentences.append(_explained(part, verdict, ()))
             continue
         quotes = part.support.quotes if verdict is _Verdict.PROVEN else ()
         cited = tuple(numbers.setdefault(quote, len(numbers) + 1) for quote in quotes)
@@ -199,18 +205,40 @@ def _written(judged: Sequence[tuple[_Part, _Verdict]], *, unsupported: Unsupport
         text = noted(part.text, note, part.block.kind)
         written.append((part, text))
         kept.append(Kept(numbered(text), cited, part.support.confidence if cited else 0.0))
+        sentences.append(_explained(part, verdict, cited, stays=True))
     doubted = [Doubted(part.text, _reason(part)) for part, verdict in judged if verdict is _Verdict.DOUBTED]
     text = numbered(Cleaner(Passages(())).again(_joined(written)))
     if not all(f"[{number}]" in text for number in numbers.values()):
         # What stays looks like a list of sources once it stands together: no answer is better than half of one.
         text, numbers, kept = "", {}, []
+        sentences = [replace(one, verdict="removed", reason=_ONLY_SOURCES, citations=()) for one in sentences]
     return Proof(
         text=text,
         citations=tuple(citation(quote.result, quote.start, quote.end, number=n) for quote, n in numbers.items()),
         kept=tuple(kept),
         doubted=tuple(doubted),
+        sentences=tuple(sentences),
         declined=any(verdict is _Verdict.LACKS for _, verdict in judged),
         milliseconds=(time.perf_counter() - started) * 1000,
+    )
+
+
+def _explained(part: _Part, verdict: _Verdict, cited: tuple[int, ...], *, stays: bool = False) -> SentenceProof:
+    """What became of a part, and why."""
+    reasons = {
+        _Verdict.PROVEN: f"{part.support.features.quoted:.0%} of what it says stands in its quotes",
+        _Verdict.DOUBTED: _reason(part),
+        _Verdict.LACKS: "it says what the book lacks, which no quote can show",
+        _Verdict.EMPTY: "it claims nothing by itself, and goes with what it belongs to",
+    }
+    kept: Literal["kept", "marked"] = "marked" if verdict is _Verdict.DOUBTED else "kept"
+    return SentenceProof(
+        text=part.text,
+        verdict=kept if stays else "removed",
+        reason=reasons[verdict],
+        citations=cited,
+        confidence=round(part.support.confidence, 3) if verdict in (_Verdict.PROVEN, _Verdict.DOUBTED) else 0.0,
+        checked=part.support.checked,
     )
 
 
@@ -260,4 +288,6 @@ def _reason(part: _Part) -> str:
         return part.support.objection
     if not part.support.quotes:
         return "no passage speaks of it"
-    return f"no passage says it clearly enough (confidence {part.support.confidence:.2f})"
+    names = [detail for detail in part.support.checked if detail.startswith("name ") and detail.endswith("missing")]
+    unnamed = f", and none names {names[0].removeprefix('name ').removesuffix(': missing')}" if names else ""
+    return f"no passage says it clearly enough (confidence {part.support.confidence:.2f}){unnamed}"

@@ -23,7 +23,7 @@ _BY_KEY = (
     ("OPENROUTER_API_KEY", "OpenRouter", OPENROUTER_URL, "meta-llama/llama-3.2-3b-instruct:free"),
     ("GROQ_API_KEY", "Groq", GROQ_URL, "llama-3.3-70b-versatile"),
 )
-_NO_KEY_NEEDED = "none"
+NO_KEY_NEEDED = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,6 @@ def _at(keys: Mapping[str, str], base_url: str, *, api_key: str, model: str) -> 
             if not key:
                 raise ConfigurationError(f"{name} needs a key: set {variable}.")
             return Provider(name, base_url, key, model or usual)
-    key = api_key or keys.get("OPENAI_API_KEY", "").strip() or _NO_KEY_NEEDED
+    key = api_key or keys.get("OPENAI_API_KEY", "").strip() or NO_KEY_NEEDED
     # Without the name and password an address may begin with.
     return Provider(urlsplit(base_url).netloc.rpartition("@")[2], base_url, key, model or "default")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from bythebook.answers.cleaning import Cleaner
 from bythebook.answers.markers import Passages, numbered
+from bythebook.answers.secrecy import Secret
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,13 +21,15 @@ class Preview:
     numbers of its own, one for each quote.
     """
 
-    def __init__(self, results: Sequence[RetrievalResult]) -> None:
+    def __init__(self, results: Sequence[RetrievalResult], *, instructions: str = "") -> None:
+        """The `instructions` are what the model was told, and no reader is."""
+        self._secret = Secret(instructions, [result.text for result in results])
         self._cleaner = Cleaner(Passages(results))
 
     def feed(self, delta: str) -> str:
         """What may be shown now. Empty while a marker, a link or a tag is still unfinished."""
-        return numbered(self._cleaner.feed(delta))
+        return numbered(self._cleaner.feed(self._secret.feed(delta)))
 
     def end(self) -> str:
         """What was held back, now that the model is done."""
-        return numbered(self._cleaner.end())
+        return numbered(self._cleaner.feed(self._secret.end()) + self._cleaner.end())

@@ -89,6 +89,8 @@ class Support:
     features: Features
     objection: str
     """Why no likeness could make up for it; empty when nothing stands against the sentence."""
+    checked: tuple[str, ...] = ()
+    """The sentence's details, each with whether the passages have it."""
 
     @property
     def confidence(self) -> float:
@@ -113,15 +115,15 @@ class Support:
         return " ".join(quote.text for quote in self.quotes)
 
 
-# Fitted with `python -m bythebook.evals proof --fit` on wice, fool_me_twice and scifact, every set and both answers
+# Fitted with `python -m bench.fitting proof` on wice, fool_me_twice and scifact, every set and both answers
 # weighing the same. Fitted on two of them, the rule ranks the third with an AUROC of .81, .64 and .75.
-_BIAS = -1.66
-_WEIGHTS = Features(quoted=2.4, cosine=1.18, numbers_missing=-1.24, names_missing=-0.52, turned=-0.71)
+BIAS = -1.66
+WEIGHTS = Features(quoted=2.4, cosine=1.18, numbers_missing=-1.24, names_missing=-0.52, turned=-0.71)
 
 
 def confidence(features: Features) -> float:
     """The logistic rule."""
-    total = _BIAS + sum(getattr(_WEIGHTS, name) * getattr(features, name) for name in Features.__slots__)
+    total = BIAS + sum(getattr(WEIGHTS, name) * getattr(features, name) for name in Features.__slots__)
     return 1 / (1 + math.exp(-total))
 
 
@@ -147,7 +149,13 @@ class Desk:
             names_missing=_part(said.names_not_in(self._details), said.names),
             turned=float(said.denies(there) or said.opposes(there)),
         )
-        return Support(sentence, quotes, features, _objection(said, there, everywhere=self._details, quoted=quoted))
+        return Support(
+            sentence,
+            quotes,
+            features,
+            _objection(said, there, everywhere=self._details, quoted=quoted),
+            (*said.compared_with(self._details), *_turns(said, there)),
+        )
 
     def _quotes(self, wanted: Mapping[int, float], named: Collection[int]) -> tuple[Quote, ...]:
         """The best stretch and, where it adds enough of what is still missing, one from elsewhere."""
@@ -209,6 +217,14 @@ def _part(some: Collection[str], every: Collection[str]) -> float:
 def _usual_cosine(quoted: float) -> float:
     """What the cosine usually is for a sentence of which this part is quoted: a line through the fitted sets."""
     return 0.4 + 0.45 * quoted
+
+
+def _turns(said: Details, there: Details) -> Iterator[str]:
+    """Whether sentence and quote say yes and no, and one thing or its opposite, alike."""
+    if said.denied or there.denied:
+        yield f"denial: {'in one of sentence and quote only' if said.denies(there) else 'agrees'}"
+    if said.leanings:
+        yield f"opposites: {'the quote has the other side' if said.opposes(there) else 'none'}"
 
 
 def _objection(said: Details, there: Details, *, everywhere: Details, quoted: float) -> str:

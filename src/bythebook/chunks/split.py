@@ -75,11 +75,14 @@ def split(page: Page, *, count: Count, sizes: Sizes) -> Iterator[Chunk]:
 
 
 def _sections(page: Page) -> Iterator[_Section]:
-    """Each run of blocks between two headings, with the headings above it."""
+    """Each run of blocks between two headings, or on one page of a PDF, with the headings above it."""
     path: list[tuple[int, str, str]] = []
     blocks: list[Block] = []
     for block in page.blocks:
         if block.kind is not Kind.HEADING:
+            if blocks and blocks[-1].anchor != block.anchor:
+                yield from _section(page, path, blocks)
+                blocks = []
             blocks.append(block)
             continue
         yield from _section(page, path, blocks)
@@ -95,7 +98,7 @@ def _section(page: Page, path: list[tuple[int, str, str]], blocks: list[Block]) 
     titles = tuple(title for _, title, _ in path)
     headings = titles if titles[:1] == (page.title,) else (page.title, *titles)
     # The first heading of a page is its top: its anchor would only hide the page's own address.
-    anchor = path[-1][2] if path and path[-1][0] > 1 else ""
+    anchor = blocks[0].anchor or (path[-1][2] if path and path[-1][0] > 1 else "")
     yield _Section(tuple(heading for heading in headings if heading), anchor, tuple(blocks))
 
 

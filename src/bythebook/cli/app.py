@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from bythebook.cli import ask, chat, config, demo, gaps, ingest, keys, mcp, model, search, serve, status
+from bythebook.cli import ask, chat, config, demo, evaluate, gaps, ingest, keys, mcp, model, search, serve, status
 
 app = typer.Typer(
     name="bythebook",
@@ -25,6 +25,7 @@ app.command()(gaps.gaps)
 app.command()(status.status)
 app.command()(config.config)
 app.command()(demo.demo)
+app.add_typer(evaluate.app, name="eval", help="How well the book finds, answers and refuses.")
 app.add_typer(keys.app, name="keys", help="Who may ask over the network.")
 app.add_typer(model.app, name="model", help="The embedding model that runs on this machine.")
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import json as jsonlib
+import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bythebook.cli.answering import show_answer
-from bythebook.cli.doing import bold, echo, print_json, run, say, settings, showing_progress
+from bythebook.cli.doing import INTERRUPTED, bold, echo, print_json, run, say, settings, showing_progress
 from bythebook.cli.ingest import summary
 from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
 from bythebook.errors import NotFound
 
 if TYPE_CHECKING:
     from bythebook.answers import AgentResponse
+    from bythebook.assemble import Book
     from bythebook.settings import Settings
+    from bythebook.web.serving import Ready
 
 NOT_THE_MANUAL = ("transcripts",)
 """Conversations about other books are kept beside the manual; they would answer what they were asked."""
@@ -24,12 +30,16 @@ QUESTION = "How does By the Book prove an answer?"
 
 def demo(
     question: Annotated[str, typer.Argument(help="A question about By the Book.")] = QUESTION,
+    open_page: Annotated[bool, typer.Option("--open", help="Open its chat page in the browser instead.")] = False,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Read the manual into a book of its own and ask it a question."""
-    chosen = settings(data_dir=data_dir)
-    response = run(_demo(settings(data_dir=chosen.data_dir / "demo"), question))
+    """Read the manual into a book of its own and ask it a question, or open its chat page."""
+    folder = settings(data_dir=data_dir).data_dir / "demo"
+    if open_page:
+        _serve_page(settings(data_dir=folder, host="127.0.0.1", port=0, workers=1), as_json=json)
+        return
+    response = run(_demo(settings(data_dir=folder), question))
     if json:
         print_json(response)
         return
@@ -39,14 +49,56 @@ def demo(
 
 async def _demo(chosen: Settings, question: str) -> AgentResponse:
     from bythebook.assemble import Book
-    from bythebook.pages.folder import Folder
 
     async with Book.open(chosen, say=say) as book:
-        with showing_progress() as progress:
-            report = await book.ingest(Folder(manual(), exclude=NOT_THE_MANUAL), progress=progress)
-        say(summary(report, dry_run=False) + "\n")
+        await _read_in(book)
         book.part()
         return await book.ask(question)
+
+
+async def _read_in(book: Book) -> None:
+    from bythebook.pages.folder import Folder
+
+    with showing_progress() as progress:
+        report = await book.ingest(Folder(manual(), exclude=NOT_THE_MANUAL), progress=progress)
+    say(summary(report, dry_run=False) + "\n")
+
+
+def _serve_page(chosen: Settings, *, as_json: bool) -> None:
+    """Serve the manual to this machine until Ctrl-C, and show it in the reader's browser."""
+    from bythebook.cli.serve import serve_until_stopped
+
+    run(_prepare(chosen))
+    announce = partial(_announce, as_json=as_json)
+    if asyncio.run(serve_until_stopped(chosen, None, watching=False, announce=announce)):
+        say("Stopped.")
+        raise typer.Exit(INTERRUPTED)
+
+
+async def _prepare(chosen: Settings) -> None:
+    from bythebook.assemble import Book
+
+    async with Book.open(chosen, say=say) as book:
+        await _read_in(book)
+
+
+def _announce(url: str, _found: Ready, *, as_json: bool) -> None:
+    opened = _show(url)
+    say(f"The manual is at {url}, Ctrl-C to stop." + ("" if opened else " Open it in a browser."))
+    if as_json:
+        echo(jsonlib.dumps({"url": url, "pid": os.getpid(), "opened": opened}))
+
+
+def _show(url: str) -> bool:
+    """Open the address in a browser with a window. One that lives in the terminal would take it from us."""
+    import webbrowser
+
+    try:
+        browser = webbrowser.get()
+    except webbrowser.Error:
+        return False
+    in_the_terminal = type(browser) is webbrowser.GenericBrowser and not os.environ.get("BROWSER")
+    return not in_the_terminal and browser.open(url)
 
 
 def manual() -> Path:

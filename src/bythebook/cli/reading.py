@@ -11,66 +11,47 @@ import json
 import os
 import sys
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bythebook.assemble import open_source
 from bythebook.cli.doing import echo, say, showing_progress
-from bythebook.cli.ingest import show_skipped, summary
-from bythebook.errors import BookError, Unavailable
+from bythebook.cli.ingest import show_rest, summary
+from bythebook.errors import BookError
 from bythebook.ingest import Report
-from bythebook.pages import Skipped
-from bythebook.pages.folder import Folder
+from bythebook.ingest.watching import Keeping
+from bythebook.pages import LeftOut, Skipped
 from bythebook.settings import Settings
-from bythebook.web.watching import stamps, watch
 from bythebook.wire import as_error, as_json, error_response
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from bythebook.web.watching import Stamps
-
 LESS_URGENT = 10
 """How much readers come first, as `nice` counts it."""
 
 
-@dataclass(slots=True)
 class Reading:
     """A folder that is read into the book with these settings."""
 
-    folder: Path
-    settings: Settings
-    _known: Stamps = field(default_factory=dict)
-    _complaint: str = ""
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        self._folder, self._settings = folder, settings
+        self._keeping = Keeping([open_source(settings, folder)], self._read, say)
 
     async def begin(self) -> None:
         """Read the folder in for the first time."""
-        # Before reading, so that what is written meanwhile counts as a change.
-        self._known = await stamps(Folder(self.folder))
-        await self._read()
+        await self._keeping.begin()
 
     @asynccontextmanager
     async def going_on(self) -> AsyncIterator[None]:
         """Read the folder in again whenever it changes, until the block ends."""
-        task = asyncio.create_task(watch(Folder(self.folder), self._read_again, known=self._known))
+        task = asyncio.create_task(self._keeping.go_on())
         try:
             yield
         finally:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-
-    async def _read_again(self) -> bool:
-        """Read in what has changed. What goes wrong is shown, and the book stays as it was. Says whether it is done."""
-        try:
-            await self._read()
-        except BookError as error:
-            if str(error) != self._complaint:
-                say(f"Not read in: {error}")
-            self._complaint = str(error)
-            return not isinstance(error, Unavailable)
-        self._complaint = ""
-        return True
 
     async def _read(self) -> None:
         process = await asyncio.create_subprocess_exec(
@@ -80,7 +61,7 @@ class Reading:
         )
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, process.pid, LESS_URGENT)
-        job = {"folder": str(self.folder), "settings": self.settings.as_arguments()}
+        job = {"folder": str(self._folder), "settings": self._settings.as_arguments()}
         try:
             output, _ = await process.communicate(json.dumps(job).encode())
         except asyncio.CancelledError:
@@ -98,9 +79,11 @@ def _show(output: bytes) -> None:
     found: dict[str, Any] = json.loads(output)
     if "error" in found:
         raise as_error(found)
-    report = Report(**{**found, "skipped": tuple(Skipped(**skipped) for skipped in found["skipped"])})
+    skipped = tuple(Skipped(**entry) for entry in found["skipped"])
+    left_out = tuple(LeftOut(**entry) for entry in found["left_out"])
+    report = Report(**{**found, "skipped": skipped, "left_out": left_out})
     say(summary(report, dry_run=False))
-    show_skipped(report)
+    show_rest(report)
 
 
 def main() -> None:

@@ -43,22 +43,25 @@ def serve(
     if watch and ingest is None:
         raise InputError("--watch needs to know which folder: give it with --ingest FOLDER.")
     chosen = settings(host=host, port=port, workers=workers, model=model, base_url=base_url, data_dir=data_dir)
-    if asyncio.run(_serve(chosen, ingest, watching=watch, as_json=json)):
+    announce = partial(_announce, chosen, as_json=json)
+    if asyncio.run(serve_until_stopped(chosen, ingest, watching=watch, announce=announce)):
         say("Stopped.")
         raise typer.Exit(INTERRUPTED)
 
 
-async def _serve(chosen: Settings, folder: Path | None, *, watching: bool, as_json: bool) -> bool:
-    """Serve until told to stop. Says whether that was with Ctrl-C."""
+async def serve_until_stopped(
+    chosen: Settings, folder: Path | None, *, watching: bool, announce: Callable[[str, Ready], None]
+) -> bool:
+    """Serve, and announce the address once readers can come. Says whether it was stopped with Ctrl-C."""
     from bythebook.cli.reading import Reading
-    from bythebook.web.binding import bind
+    from bythebook.web.binding import bind, url_of
     from bythebook.web.signals import heeding_signals
 
     with closing(bind(chosen.host, chosen.port)) as bound, heeding_signals() as stop:
         reading = Reading(folder, chosen) if folder else None
         if reading is None or await stop.unless_asked(reading.begin()):
             async with reading.going_on() if reading and watching else nullcontext():
-                await _answer(chosen, bound, stop=stop, ready=partial(_announce, chosen, bound, as_json=as_json))
+                await _answer(chosen, bound, stop=stop, ready=partial(announce, url_of(bound)))
     return stop.interrupted
 
 
@@ -74,15 +77,21 @@ async def _answer(chosen: Settings, bound: socket.socket, *, stop: Stop, ready: 
         await work(chosen, bound, stop=stop, ready=ready, say=say)
 
 
-def _announce(chosen: Settings, bound: socket.socket, found: Ready, *, as_json: bool) -> None:
-    """Say where the book is served, once, and who may ask it."""
-    from bythebook.web.binding import url_of
-
-    url = url_of(bound)
+def _announce(chosen: Settings, url: str, found: Ready, *, as_json: bool) -> None:
+    """Say where the book is served, once, who may ask it, and what to paste into a site."""
     say(f"Serving {found.chunks} chunks ({found.generation}) on {url}, Ctrl-C to stop.")
-    say(f'Chat with it there, or paste this into a site: <script src="{url}/widget.js" async></script>')
+    say(f"Chat with it there, or paste this into a site: {tag(url, found)}")
     if found.open:
+        say("The site must be listed in cors_origins.")
         say("warning: there is no key yet, so whoever reaches this address may ask. 'bythebook keys create' makes one.")
+    else:
+        say("'bythebook keys create --site https://your-site.example' makes the TOKEN.")
     if as_json:
-        ready = {"url": url, "pid": os.getpid(), "workers": chosen.workers, **asdict(found)}
+        ready = {"url": url, "pid": os.getpid(), "workers": chosen.workers, **asdict(found), "tag": tag(url, found)}
         echo(jsonlib.dumps(ready))
+
+
+def tag(url: str, found: Ready) -> str:
+    """What an author pastes into a site."""
+    token = "" if found.open else ' data-site="TOKEN"'
+    return f'<script src="{url}/widget.js"{token} async></script>'

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from bythebook.cli.doing import bold, echo, print_json, settings
 from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
+from bythebook.wire import as_json
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bythebook.passages.calibration import Calibration
     from bythebook.status import Status
 
 _MOST_SHOWN = 20
@@ -17,11 +21,14 @@ def status(data_dir: DataDir = None, json: Json = False) -> None:
     """Show what the book is made of, and how well it tells what it covers."""
     from bythebook.assemble import status_of
 
-    shown = status_of(settings(data_dir=data_dir))
+    chosen = settings(data_dir=data_dir)
+    shown = status_of(chosen)
     if json:
-        print_json(shown)
-    else:
-        _show(shown)
+        print_json({**as_json(shown), "retrieval_threshold": chosen.retrieval_threshold})
+        return
+    _show(shown)
+    for name, line in _refusal(shown.calibration, chosen.retrieval_threshold):
+        _line(name, line)
 
 
 def _show(shown: Status) -> None:
@@ -38,12 +45,28 @@ def _show(shown: Status) -> None:
             _line("", f"skipped {skipped.path}: {skipped.reason}")
         if len(source.skipped) > _MOST_SHOWN:
             _line("", f"... and {len(source.skipped) - _MOST_SHOWN} more; --json lists them all")
-    tried = shown.calibration
-    _line(
-        "Refusal",
-        f"answers {tried.kept:.0%} of {tried.questions} questions made from its own sentences, "
-        f"refuses {tried.refused:.0%} of as many foreign ones (cutoff {tried.cutoff})",
-    )
+        if source.left_out:
+            _line("", f"{len(source.left_out)} left out on purpose; 'bythebook ingest --dry-run' names them")
+
+
+def _refusal(tried: Calibration, threshold: float | Literal["auto"]) -> Iterator[tuple[str, str]]:
+    """How well the book tells what it covers, and how that was found out."""
+    if tried.questions:
+        precision = "-" if tried.precision is None else f"{tried.precision:.0%}"
+        yield (
+            "Refusal",
+            (
+                f"precision {precision}, recall {tried.recall:.0%}; keeps {tried.kept:.0%} of its own questions "
+                f"(line at {tried.cutoff})"
+            ),
+        )
+    else:
+        yield "Refusal", f"not tried (line at {tried.cutoff})"
+    yield "", tried.how
+    if not tried.is_current:
+        yield "", "drawn for an earlier version of the rule: run 'bythebook ingest' again"
+    if threshold != "auto":
+        yield "", f"not in force: retrieval_threshold is set to {threshold}, a least cosine"
 
 
 def _line(name: str, value: str) -> None:

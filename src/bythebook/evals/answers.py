@@ -2,49 +2,98 @@
 
 from __future__ import annotations
 
-from statistics import fmean
+import time
 from typing import TYPE_CHECKING
 
 from bythebook.answers.extractive import cite, extract
+from bythebook.answers.proof import prove
+from bythebook.chunks.units import units
+from bythebook.errors import InputError
+from bythebook.evals import Measured
+from bythebook.evals.corpus import collection
+from bythebook.evals.plots import bars, spread
+from bythebook.evals.retrieval import averages
+from bythebook.evals.sampling import intervals, percentiles
+from bythebook.evals.subject import opened
 from bythebook.passages import EVERYWHERE
 from bythebook.passages.evidence import weigh
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from bythebook.evals import Wanted
     from bythebook.evals.corpus import Question
-    from bythebook.ingest import Progress
-    from bythebook.passages import Citation
-    from bythebook.passages.retriever import Retriever
+    from bythebook.evals.finished import Row
+    from bythebook.evals.subject import Subject
+    from bythebook.passages import Citation, RetrievalResult
     from bythebook.passages.shelf import Edition
-    from bythebook.vectors import Embedder
 
-_PASSAGES = 5
+_PASSAGES = _SENTENCES = 5
+HITS = ("hit_at_1", "hit_at_2", "hit_at_3", "told_first", "told")
 
 
-async def measure(
-    edition: Edition, embedder: Embedder, retriever: Retriever, questions: Sequence[Question], *, progress: Progress
-) -> dict[str, object]:
+async def measure(wanted: Wanted) -> Measured:
     """Hits among the best ranked sentences, and in what a reader is told; each question is answered, covered or not.
 
     An answer puts the sentences of a passage in the passage's order, so what is told first need not rank first.
     """
-    hits: dict[str, list[bool]] = {name: [] for name in ("hit_at_1", "hit_at_2", "hit_at_3", "told_first", "told")}
-    exact: list[bool] = []
-    for done, question in enumerate(questions, start=1):
-        found = await retriever.retrieve(edition, question.text, top_k=_PASSAGES, filters=EVERYWHERE)
-        units = (await weigh(edition, embedder, found)).units
-        ranked = [entry.text for entry in units]
-        quotes = extract(units, edition.words)
-        _, citations = cite(quotes)
-        told = [quote.text for quote in quotes]
-        texts = (ranked[:1], ranked[:2], ranked[:3], told[:1], told)
-        for seen, said in zip(hits.values(), texts, strict=True):
-            seen.append(contains(said, question.given["answers"]))
-        exact.extend([await stands(edition, citation) for citation in citations])
-        progress("asking", done, len(questions))
-    shares = {name: round(fmean(seen), 4) for name, seen in hits.items()}
-    return {"questions": len(questions), **shares, "quotes": len(exact), "quotes_exact": round(fmean(exact), 4)}
+    found = collection(wanted.path)
+    marked = [question for question in found.answered if question.given.get("answers")]
+    if not marked:
+        raise InputError(f"no question in {wanted.path} comes with its answers.")
+    questions = wanted.some(marked)
+    async with opened(found.corpus, wanted.collection, wanted) as subject:
+        rows = await subject.each("answers", questions, lambda question: _look(subject, question))
+    columns = {name: [float(row[name]) for row in rows] for name in HITS}
+    means, sure = averages(columns), intervals(columns, seed=wanted.seed)
+    quotes = sum(row["quotes"] for row in rows)
+    times = [row["milliseconds"] - row["proving"] for row in rows]
+    figures = {
+        "questions": len(questions),
+        **means,
+        "quotes": quotes,
+        "quotes_exact": round(sum(row["exact"] for row in rows) / max(quotes, 1), 4),
+        "intervals": sure,
+        "milliseconds": percentiles(times),
+        "checking": {
+            "milliseconds": percentiles([row["weighing"] + row["proving"] for row in rows])["p50"],
+            "evidence": percentiles([row["weighing"] for row in rows]),
+            "proof_of_five_sentences": percentiles([row["proving"] for row in rows]),
+        },
+    }
+    shown = {name.replace("_", " "): (means[name], sure[name]) for name in HITS}
+    plots = (bars("Answers that contain what was asked for", shown), spread("Time to answer", times))
+    return Measured("answers", wanted.collection, figures, plots)
+
+
+async def _look(subject: Subject, question: Question) -> Row:
+    edition, book = subject.edition, subject.book
+    found = await book.retriever.retrieve(edition, question.text, top_k=_PASSAGES, filters=EVERYWHERE)
+    weighing = time.perf_counter()
+    closely = (await weigh(edition, book.reader, found)).units
+    weighed = time.perf_counter()
+    ranked = [entry.text for entry in closely]
+    quotes = extract(closely, edition.words)
+    told = [quote.text for quote in quotes]
+    texts = (ranked[:1], ranked[:2], ranked[:3], told[:1], told)
+    citations = cite(quotes)[1] if quotes else ()
+    return {
+        **{name: contains(said, question.given["answers"]) for name, said in zip(HITS, texts, strict=True)},
+        "quotes": len(citations),
+        "exact": sum([await stands(edition, citation) for citation in citations]),
+        "weighing": (weighed - weighing) * 1000,
+        "proving": await _proving(subject, found.context.results),
+    }
+
+
+async def _proving(subject: Subject, results: Sequence[RetrievalResult]) -> float:
+    """The milliseconds it takes to prove five sentences that say what the passages say, not quite in their words."""
+    texts = [result.text[unit.start : unit.end] for result in results for unit in units(result.text)]
+    said = [" ".join(word for place, word in enumerate(text.split()) if place % 4 != 3) for text in texts]
+    answer = " ".join(text.rstrip(".") + "." for text in said[:: max(len(said) // _SENTENCES, 1)][:_SENTENCES])
+    started = time.perf_counter()
+    await prove(answer, results, edition=subject.edition, embedder=subject.book.reader)
+    return (time.perf_counter() - started) * 1000
 
 
 def contains(texts: Sequence[str], answers: Sequence[str]) -> bool:

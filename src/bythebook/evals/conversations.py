@@ -8,31 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bythebook.answers import Outcome
 from bythebook.conversations.followups import Exchange
-from bythebook.conversations.followups.rule import standalone
 from bythebook.errors import InputError
-from bythebook.evals.corpus import Corpus, rows
-from bythebook.evals.refusal import Trial, auroc, score
-from bythebook.passages import EVERYWHERE
-from bythebook.passages.evidence import Features, confidence, weigh
+from bythebook.evals import Measured
+from bythebook.evals.corpus import Corpus, Question, rows
+from bythebook.evals.plots import spread
+from bythebook.evals.refusal import curve, score, sureness, sureness_of
+from bythebook.evals.sampling import percentiles
+from bythebook.evals.subject import opened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
+    from bythebook.evals import Figures, Wanted
+    from bythebook.evals.finished import Row
+    from bythebook.evals.subject import Subject
 
-    from bythebook.ingest import Progress
-    from bythebook.passages.retriever import Retriever
-    from bythebook.passages.shelf import Edition
-    from bythebook.vectors import Embedder
-
-    Numbers = NDArray[np.float64]
-
-_PASSAGES = 5
-_RESAMPLES = 1000
-_NOTHING = Features(0.0, 0.0, 0.0, 0.0)
-"""The evidence for a question that was asked back: nothing was looked for."""
+KINDS = ("ANSWERABLE", "UNANSWERABLE", "PARTIAL", "UNDERSPECIFIED")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +39,34 @@ class Task:
     """ANSWERABLE, PARTIAL, UNDERSPECIFIED or UNANSWERABLE, as people found."""
 
 
+async def measure(wanted: Wanted) -> Measured:
+    """Each last question, asked as a reader of the conversation would; the history is given as it was."""
+    corpus, tasks = read(wanted.path)
+    asked = [task for kind in KINDS for task in wanted.some([task for task in tasks if task.kind == kind])]
+    questions = [Question(f"{number}", task.question, {}, {"task": task}) for number, task in enumerate(asked)]
+    async with opened(corpus, wanted.collection, wanted) as subject:
+        name = f"refusal in conversations, {wanted.limit}, {wanted.seed}"
+        seen = await subject.each(name, questions, lambda question: _look(subject, question.given["task"]))
+        cutoff = subject.edition.calibration.cutoff
+    covered, foreign = (
+        np.array([row["confidence"] for task, row in zip(asked, seen, strict=True) if task.kind == kind])
+        for kind in ("ANSWERABLE", "UNANSWERABLE")
+    )
+    times = [row["milliseconds"] for row in seen]
+    told = {
+        **figures(asked, seen, cutoff=cutoff),
+        "intervals": sureness(covered, foreign, cutoff=cutoff, seed=wanted.seed),
+        "milliseconds": percentiles(times),
+    }
+    plots = (curve(covered, foreign, cutoff=cutoff), spread("Time to decide", times))
+    return Measured("refusal", wanted.collection, told, plots, "in conversations")
+
+
 def read(folder: Path) -> tuple[Corpus, list[Task]]:
     """The tasks of a folder with tasks.jsonl (or .gz), and the pool of all passages that belong to any of them."""
     pool: dict[str, dict[str, Any]] = {}
     tasks = []
-    for row in rows(folder, "tasks"):
+    for row in rows(folder, "tasks", needs=("history", "contexts", "answerability")):
         pool.update({context["document_id"]: {"text": context["text"]} for context in row["contexts"]})
         tasks.append(Task(row["history"][-1]["text"], _exchanges(row["history"][:-1]), row["answerability"]))
     kinds = {task.kind for task in tasks}
@@ -66,58 +83,24 @@ def _exchanges(said: Sequence[dict[str, str]]) -> tuple[Exchange, ...]:
     return tuple(Exchange(question, answer) for question, answer in zip(texts[::2], texts[1::2], strict=False))
 
 
-async def look(
-    edition: Edition, embedder: Embedder, retriever: Retriever, tasks: Sequence[Task], *, progress: Progress
-) -> list[Features]:
-    """The evidence for each last question, as a reader of the conversation would get it."""
-    seen = []
-    for done, task in enumerate(tasks, start=1):
-        understood = standalone(task.question, task.history)
-        progress("asking", done, len(tasks))
-        if (task.history and understood.unclear) or not edition.words.terms(understood.text):
-            seen.append(_NOTHING)
-            continue
-        query, also = understood.text, tuple(text for text in understood.searches if text != understood.text)
-        found = await retriever.retrieve(
-            edition, query, top_k=_PASSAGES, filters=EVERYWHERE, also=also if task.history else ()
-        )
-        seen.append((await weigh(edition, embedder, found)).features)
-    return seen
+async def _look(subject: Subject, task: Task) -> Row:
+    response = await subject.ask(task.question, task.history)
+    confidence = sureness_of(response, subject.edition.calibration.cutoff)
+    return {"confidence": confidence, "asked_back": response.outcome is Outcome.CLARIFY}
 
 
-def figures(tasks: Sequence[Task], seen: Sequence[Features], *, cutoff: float, seed: int) -> dict[str, object]:
-    """What is answerable against what is not, with 95 % intervals; then how the kinds between them fare."""
-    kinds = {kind: tuple(f for task, f in zip(tasks, seen, strict=True) if task.kind == kind) for kind in KINDS}
-    trial = Trial(kinds["ANSWERABLE"], kinds["UNANSWERABLE"])
-    covered, foreign = (np.array([confidence(f) for f in side]) for side in (trial.covered, trial.foreign))
-    measures: dict[str, Callable[[Numbers, Numbers], float]] = {
-        "auroc": auroc,
-        "kept": lambda kept, _: float((kept >= cutoff).mean()),
-        "refused": lambda _, refused: float((refused < cutoff).mean()),
-    }
+def figures(tasks: Sequence[Task], seen: Sequence[Row], *, cutoff: float) -> Figures:
+    """What is answerable against what is not; then how the kinds between them fare."""
+    kinds = {kind: [row for task, row in zip(tasks, seen, strict=True) if task.kind == kind] for kind in KINDS}
+    sides = [np.array([row["confidence"] for row in kinds[kind]]) for kind in ("ANSWERABLE", "UNANSWERABLE")]
     between = {
         kind.lower(): {
             "questions": len(found),
-            "asked_back": round(fmean(f == _NOTHING for f in found), 4) if found else None,
-            "refused": round(fmean(confidence(f) < cutoff for f in found), 4) if found else None,
+            "asked_back": round(fmean(row["asked_back"] for row in found), 4) if found else None,
+            "refused": round(fmean(row["confidence"] < cutoff for row in found), 4) if found else None,
         }
         for kind, found in kinds.items()
         if kind not in ("ANSWERABLE", "UNANSWERABLE")
     }
-    return {
-        "answerable": len(covered),
-        "unanswerable": len(foreign),
-        **score(trial, cutoff=cutoff),
-        "intervals": {name: interval(of, covered, foreign, seed=seed) for name, of in measures.items()},
-        **between,
-    }
-
-
-KINDS = ("ANSWERABLE", "UNANSWERABLE", "PARTIAL", "UNDERSPECIFIED")
-
-
-def interval(of: Callable[[Numbers, Numbers], float], first: Numbers, second: Numbers, *, seed: int) -> list[float]:
-    """Between which two values a figure lies in 95 of 100 samples drawn, with replacement, from these."""
-    chance = np.random.default_rng(seed)
-    drawn = [of(chance.choice(first, len(first)), chance.choice(second, len(second))) for _ in range(_RESAMPLES)]
-    return [round(float(value), 4) for value in np.percentile(drawn, [2.5, 97.5])]
+    counts = {"covered": len(sides[0]), "foreign": len(sides[1])}
+    return {"questions": counts, **score(*sides, cutoff=cutoff), **between}

@@ -5,20 +5,36 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from bythebook.errors import InputError
+from bythebook.evals import Measured
+from bythebook.evals.corpus import collection
+from bythebook.evals.subject import opened
 from bythebook.gaps.grouping import groups, similarities
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from bythebook.evals import Figures, Wanted
     from bythebook.ingest import Progress
     from bythebook.passages.shelf import Edition
     from bythebook.vectors import Embedder
 
 
-async def measure(
+async def measure(wanted: Wanted) -> Measured:
+    """The questions of a collection that nobody can answer, grouped as `bythebook gaps` groups a book's."""
+    found = collection(wanted.path)
+    asked = [question.given for question in found.impossible if question.given.get("context_id")]
+    if not asked:
+        raise InputError(f"no question in {wanted.path} is_impossible and has a context_id that names its article.")
+    async with opened(found.corpus, wanted.collection, wanted) as subject:
+        figures = await grouped(subject.edition, subject.book.embedder, wanted.some(asked), progress=wanted.progress)
+    return Measured("gaps", wanted.collection, figures)
+
+
+async def grouped(
     edition: Edition, embedder: Embedder, questions: Sequence[Mapping[str, str]], *, progress: Progress
-) -> dict[str, object]:
-    """Group the questions as `bythebook gaps` does. Alone, a question is pure: so how many are is told beside it."""
+) -> Figures:
+    """What the groups are like. Alone, a question is pure: so how many are is told beside it."""
     vectors = []
     for number, question in enumerate(questions, start=1):
         vectors.append(await embedder.query(question["text"]))

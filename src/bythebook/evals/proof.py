@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
-import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
-from itertools import islice
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bythebook.answers.support import CUTOFF, Desk, Features, compared, read
+from bythebook.answers.support import CUTOFF, Desk, read
+from bythebook.assemble import Book
 from bythebook.errors import InputError
-from bythebook.evals.corpus import rows
+from bythebook.evals import Measured
+from bythebook.evals.corpus import objects, rows
+from bythebook.evals.finished import Finished
+from bythebook.evals.plots import spread, trade
+from bythebook.evals.refusal import auroc
+from bythebook.evals.sampling import interval_of, percentiles
+from bythebook.evals.subject import patient, say
 from bythebook.passages import RetrievalResult
 from bythebook.passages.words import Words, rarity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from bythebook.answers.support import Support
-    from bythebook.ingest import Progress
+    from bythebook.evals import Figures, Wanted
+    from bythebook.evals.finished import Row
+    from bythebook.evals.plots import Plot
     from bythebook.vectors import Embedder
 
     Numbers = NDArray[np.float64]
@@ -50,10 +54,10 @@ class Claim:
 class Pairs:
     """Claims with their evidence, read as if all the evidence were one book."""
 
-    def __init__(self, path: Path, *, limit: int = sys.maxsize) -> None:
-        self.claims = [_claim(row) for row in islice(_rows(path), limit)]
-        if not self.claims:
-            raise InputError(f"{path} has no claims.")
+    def __init__(self, path: Path, *, choose: Callable[[list[Row]], list[Row]] = list) -> None:
+        self.claims = [_claim(row) for row in choose(list(_rows(path)))]
+        if len({claim.supported for claim in self.claims}) < 2:
+            raise InputError(f"{path} needs claims that are supported and claims that are not.")
         texts = {passage.text: passage for claim in self.claims for passage in claim.passages}
         self.words = Words(fmean(map(Words(100.0).length, texts)) if texts else 100.0)
         self._chunks = len(texts)
@@ -72,83 +76,52 @@ class Pairs:
         return np.array([claim.supported for claim in self.claims], dtype=np.float64)
 
 
-async def measure(pairs: Pairs, embedder: Embedder, *, progress: Progress) -> dict[str, object]:
+async def measure(wanted: Wanted) -> Measured:
     """The figures of the rule as it is: how it ranks, how it decides, and how long it takes."""
-    scores: list[float] = []
+    pairs = Pairs(wanted.path, choose=wanted.some)
+    finished = Finished(wanted.settings.data_dir / "evals" / "finished", about=[wanted.path, wanted.limit, wanted.seed])
+    async with Book.open(patient(wanted.settings), say=say) as book:
+        rows = await finished.each(
+            list(enumerate(pairs.claims)),
+            lambda numbered: _look(numbered[1], pairs, book.reader),
+            name=lambda numbered: str(numbered[0]),
+            progress=wanted.progress,
+        )
+    finished.complete()
+    return Measured("proof", wanted.collection, *told(pairs.labels, rows, seed=wanted.seed))
+
+
+async def _look(claim: Claim, pairs: Pairs, embedder: Embedder) -> Row:
     started = time.perf_counter()
-    for done, claim in enumerate(pairs.claims, start=1):
-        support = Desk(claim.passages, pairs).look_up(claim.text, named=())
-        (support,) = await read([support], embedder)
-        scores.append(support.confidence)
-        progress("proving", done, len(pairs.claims))
-    took = time.perf_counter() - started
-    return {
+    support = Desk(claim.passages, pairs).look_up(claim.text, named=())
+    (support,) = await read([support], embedder)
+    return {"confidence": support.confidence, "milliseconds": (time.perf_counter() - started) * 1000}
+
+
+def told(labels: Numbers, rows: Sequence[Row], *, seed: int) -> tuple[Figures, tuple[Plot, ...]]:
+    """The figures and their plots."""
+    scores = np.array([row["confidence"] for row in rows])
+    times = [row["milliseconds"] for row in rows]
+    supported, others = scores[labels == 1], scores[labels == 0]
+    measures: dict[str, Callable[[Numbers, Numbers], float]] = {
+        "auroc": auroc,
+        "balanced_accuracy": lambda yes, no: float(((yes >= CUTOFF).mean() + (no < CUTOFF).mean()) / 2),
+    }
+    figures: Figures = {
         "claims": len(scores),
-        "auroc": round(auroc(pairs.labels, np.array(scores)), 4),
-        "balanced_accuracy": round(balanced_accuracy(pairs.labels, np.array(scores) >= CUTOFF), 4),
-        "milliseconds_per_claim": round(took * 1000 / len(scores), 2),
+        "supported": len(supported),
+        **{name: round(of(supported, others), 4) for name, of in measures.items()},
+        "accepted": {
+            "supported": round(float((supported >= CUTOFF).mean()), 4),
+            "others": round(float((others >= CUTOFF).mean()), 4),
+        },
+        "milliseconds_per_claim": round(fmean(times), 2),
+        "milliseconds": percentiles(times),
+        "intervals": {name: interval_of(of, supported, others, seed=seed) for name, of in measures.items()},
     }
-
-
-async def fit(collections: Sequence[Pairs], embedder: Embedder, *, progress: Progress) -> dict[str, object]:
-    """The weights fitted on all of the collections, and on each what the weights fitted on the others reach."""
-    found = [await _features(pairs, embedder, progress) for pairs in collections]
-    labels = [pairs.labels for pairs in collections]
-    elsewhere = []
-    for index, (features, truth) in enumerate(zip(found, labels, strict=True)):
-        others = [place for place in range(len(found)) if place != index]
-        weights = _fitted([found[place] for place in others], [labels[place] for place in others])
-        logits = _with_bias(features) @ weights
-        elsewhere.append({"auroc": auroc(truth, logits), "balanced_accuracy": balanced_accuracy(truth, logits > 0)})
-    weights = _fitted(found, labels)
-    return {
-        "bias": round(float(weights[0]), 2),
-        "weights": dict(zip(Features.__slots__, np.round(weights[1:], 2).tolist(), strict=True)),
-        "fitted_elsewhere": elsewhere,
-    }
-
-
-async def _features(pairs: Pairs, embedder: Embedder, progress: Progress) -> Numbers:
-    """The features of every claim, each compared by meaning, also where the words would do."""
-    supports: list[Support] = []
-    for done, claim in enumerate(pairs.claims, start=1):
-        support = Desk(claim.passages, pairs).look_up(claim.text, named=())
-        texts = [support.sentence, support.quoted]
-        vectors = dict(zip(texts, [vector async for vector in embedder.documents(texts)], strict=True))
-        supports.append(compared(support, vectors))
-        progress("reading", done, len(pairs.claims))
-    return np.array([[getattr(support.features, name) for name in Features.__slots__] for support in supports])
-
-
-def _fitted(features: Sequence[Numbers], labels: Sequence[Numbers], *, ridge: float = 3.0) -> Numbers:
-    """Logistic regression by Newton's method; every collection, and in it both answers, weighs the same."""
-    inputs, truth = _with_bias(np.vstack(features)), np.concatenate(labels)
-    weighs = np.concatenate([np.where(own == 1, 500 / own.sum(), 500 / (1 - own).sum()) for own in labels])
-    penalty = ridge * np.diag([0.0] + [1.0] * (inputs.shape[1] - 1))
-    weights: Numbers = np.zeros(inputs.shape[1])
-    for _ in range(25):
-        guessed = 1 / (1 + np.exp(-inputs @ weights))
-        slope = inputs.T @ (weighs * (guessed - truth)) + penalty @ weights
-        curve = (inputs * (weighs * guessed * (1 - guessed))[:, None]).T @ inputs + penalty
-        weights = weights - np.linalg.solve(curve, slope)
-    return weights
-
-
-def _with_bias(features: Numbers) -> Numbers:
-    return np.hstack([np.ones((len(features), 1)), features])
-
-
-def auroc(truth: Numbers, scores: Numbers) -> float:
-    """How often a supported claim scores above an unsupported one, a tie counting half."""
-    _, place, count = np.unique(scores, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(count) - (count - 1) / 2)[place]
-    yes, no = truth.sum(), (1 - truth).sum()
-    return float((ranks[truth == 1].sum() - yes * (yes + 1) / 2) / (yes * no)) if yes and no else 0.0
-
-
-def balanced_accuracy(truth: Numbers, said: NDArray[np.bool_]) -> float:
-    """The mean of how many supported claims are accepted and how many others are not."""
-    return float((said[truth == 1].mean() + (~said)[truth == 0].mean()) / 2)
+    title = "Claims accepted and turned away, wherever the line is drawn"
+    curve = trade(title, across=("others turned away", others), up=("supported accepted", supported), line=CUTOFF)
+    return figures, (curve, spread("Time for a claim", times))
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -156,13 +129,12 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
     if path.is_dir():
         yield from _cited(path)
         return
-    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
-        yield from map(json.loads, file)
+    yield from objects(path, needs=("claim", "label"))
 
 
 def _cited(folder: Path) -> Iterator[dict[str, Any]]:
-    documents = {str(row["_id"]): row for row in rows(folder, "corpus")}
-    for row in rows(folder, "claims"):
+    documents = {str(row["_id"]): row for row in rows(folder, "corpus", needs=("_id", "text"))}
+    for row in rows(folder, "claims", needs=("claim", "evidence")):
         labels = {str(entry["label"]) for entry in row["evidence"]}
         cited = [entry["doc_id"] for entry in row["evidence"]] or row["cited_doc_ids"]
         if len(labels) > 1 or not cited or str(cited[0]) not in documents:

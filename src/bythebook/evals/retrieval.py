@@ -3,65 +3,90 @@
 from __future__ import annotations
 
 import math
-from functools import partial
+import time
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from bythebook.evals.corpus import document_of
+from bythebook.errors import InputError
+from bythebook.evals import Measured
+from bythebook.evals.corpus import collection
+from bythebook.evals.plots import bars, spread
+from bythebook.evals.sampling import intervals, percentiles
+from bythebook.evals.subject import opened
 from bythebook.passages import EVERYWHERE
 from bythebook.passages.edge import DEPTH
-from bythebook.passages.ranking import rank
-from bythebook.passages.retriever import CANDIDATES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from bythebook.evals import Figures, Wanted
     from bythebook.evals.corpus import Question
-    from bythebook.ingest import Progress
-    from bythebook.passages import Candidate
-    from bythebook.passages.shelf import Edition
-    from bythebook.vectors import Embedder
+    from bythebook.evals.finished import Row
+    from bythebook.evals.subject import Subject
 
-    Ranked = dict[str, list[str]]
+    Columns = dict[str, list[float]]
+
+ALONE = ("bm25", "dense")
 
 
-async def measure(
-    edition: Edition, embedder: Embedder, questions: Sequence[Question], *, progress: Progress
-) -> dict[str, object]:
+async def measure(wanted: Wanted) -> Measured:
     """nDCG@10, recall and reciprocal rank over the questions that have an answer."""
-    asked = [question for question in questions if question.relevant]
-    runs: dict[str, Ranked] = {"ours": {}, "bm25": {}, "dense": {}}
-    for done, question in enumerate(asked, start=1):
-        vector = await embedder.query(question.text)
-        look = partial(edition.store.candidates, filters=EVERYWHERE)
-        found = {
-            "ours": rank(await look(vector, question.text, limit=CANDIDATES)),
-            "bm25": await look(None, question.text, limit=DEPTH),
-            "dense": await look(vector, "", limit=DEPTH),
-        }
-        for name, candidates in found.items():
-            runs[name][question.id] = await _documents(edition, candidates)
-        progress("asking", done, len(asked))
-    figures = {name: score(asked, run) for name, run in runs.items()}
-    return {"questions": len(asked), **figures["ours"], "bm25": figures["bm25"], "dense": figures["dense"]}
-
-
-async def _documents(edition: Edition, ranked: Sequence[Candidate]) -> list[str]:
-    """The documents of the ranked chunks, each once, best first."""
-    ids = [candidate.chunk_id for candidate in ranked]
-    passages = await edition.store.fetch(ids)
-    return list(dict.fromkeys(document_of(passages[chunk_id].chunk.url) for chunk_id in ids))
-
-
-def score(questions: Sequence[Question], run: Ranked) -> dict[str, float]:
-    """The usual figures of a run, each the mean over the questions."""
-    pairs = [(question.relevant, run[question.id]) for question in questions]
-    return {
-        "ndcg_at_10": round(fmean(ndcg(relevant, ranked) for relevant, ranked in pairs), 4),
-        "recall_at_5": round(fmean(recall(relevant, ranked[:5]) for relevant, ranked in pairs), 4),
-        "recall_at_10": round(fmean(recall(relevant, ranked[:10]) for relevant, ranked in pairs), 4),
-        "mrr": round(fmean(reciprocal_rank(relevant, ranked) for relevant, ranked in pairs), 4),
+    found = collection(wanted.path)
+    questions = wanted.some(found.answered)
+    if not questions:
+        raise InputError(f"no question in {wanted.path} has a document that answers it.")
+    async with opened(found.corpus, wanted.collection, wanted) as subject:
+        rows = await subject.each("retrieval", questions, lambda question: _look(subject, question))
+        sizes: Figures = {"documents": subject.report.pages, "chunks": subject.report.chunks}
+    columns = {name: scores(questions, [row[name] for row in rows]) for name in ("ours", *ALONE)}
+    means = {name: averages(own) for name, own in columns.items()}
+    sure = {name: intervals(own, seed=wanted.seed) for name, own in columns.items()}
+    times = [row["milliseconds_to_find"] for row in rows]
+    figures = {
+        **sizes,
+        "questions": len(questions),
+        **means["ours"],
+        **{name: means[name] for name in ALONE},
+        "intervals": {**sure["ours"], **{name: sure[name] for name in ALONE}},
+        "milliseconds": percentiles(times),
     }
+    plots = [
+        bars(title, {name: (means[name][figure], sure[name][figure]) for name in means})
+        for figure, title in (("ndcg_at_10", "nDCG@10 by method"), ("recall_at_10", "recall@10 by method"))
+    ]
+    return Measured("retrieval", wanted.collection, figures, (*plots, spread("Time to find", times)))
+
+
+async def _look(subject: Subject, question: Question) -> Row:
+    """What a reader's question finds, and what it would find by its words or by its meaning alone."""
+    started = time.perf_counter()
+    ours = await subject.documents([question.text])
+    took = (time.perf_counter() - started) * 1000
+    vector = await subject.book.embedder.query(question.text)
+    look = subject.edition.store.candidates
+    bm25 = await look(None, question.text, limit=DEPTH, filters=EVERYWHERE)
+    dense = await look(vector, "", limit=DEPTH, filters=EVERYWHERE)
+    return {
+        "ours": ours,
+        "bm25": await subject.of(bm25),
+        "dense": await subject.of(dense),
+        "milliseconds_to_find": took,
+    }
+
+
+def scores(questions: Sequence[Question], rankings: Sequence[Sequence[str]]) -> Columns:
+    """The usual figures of a run, for each question."""
+    pairs = [(question.relevant, ranking) for question, ranking in zip(questions, rankings, strict=True)]
+    return {
+        "ndcg_at_10": [ndcg(relevant, ranking) for relevant, ranking in pairs],
+        "recall_at_5": [recall(relevant, ranking[:5]) for relevant, ranking in pairs],
+        "recall_at_10": [recall(relevant, ranking[:10]) for relevant, ranking in pairs],
+        "mrr": [reciprocal_rank(relevant, ranking) for relevant, ranking in pairs],
+    }
+
+
+def averages(columns: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    return {name: round(fmean(values), 4) for name, values in columns.items()}
 
 
 def ndcg(relevant: Mapping[str, int], ranked: Sequence[str]) -> float:

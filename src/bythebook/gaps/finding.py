@@ -14,6 +14,7 @@ from bythebook.gaps.grouping import groups, similarities
 from bythebook.gaps.notebook import sections
 from bythebook.passages import EVERYWHERE
 from bythebook.passages.evidence import weigh
+from bythebook.together import together
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,6 +30,8 @@ FOREIGN = 0.02
 fell below it in our manual and 23 in a small handbook; so did 5 of 19 questions those two might well have answered."""
 EXAMPLES = 5
 _NEAREST, _TERMS = 3, 4
+_AT_ONCE = 96
+"""How many questions are looked up side by side: a hosted embedder gets them in one request."""
 _WORD = re.compile(r"\w[\w'’-]*")
 
 
@@ -59,7 +62,7 @@ async def find_gaps(
     """What the book lacks. Questions foreign to it stand apart and do not count toward `limit`."""
     unclear = dict.fromkeys(asked.question for asked in unanswered if asked.outcome == Outcome.CLARIFY)
     clear = [asked for asked in unanswered if asked.outcome != Outcome.CLARIFY]
-    seen = [await _seen(asked, edition, embedder, retriever) for asked in clear]
+    seen = await _all_seen(clear, edition, embedder, retriever)
     questions = [question for question in seen if not question.is_covered_by(edition)]
     topics = _topics(questions, edition)
     about = [topic for topic in topics if topic.place]
@@ -74,6 +77,16 @@ async def find_gaps(
     )
 
 
+async def _all_seen(
+    asked: Sequence[Asked], edition: Edition, embedder: Embedder, retriever: Retriever
+) -> list[_Question]:
+    seen: list[_Question] = []
+    for first in range(0, len(asked), _AT_ONCE):
+        some = asked[first : first + _AT_ONCE]
+        seen += await together(*(_seen(each, edition, embedder, retriever) for each in some))
+    return seen
+
+
 async def _seen(asked: Asked, edition: Edition, embedder: Embedder, retriever: Retriever) -> _Question:
     """Look the question up again: the book may have changed since it was asked."""
     found = await retriever.retrieve(edition, asked.question, top_k=5, filters=EVERYWHERE)
@@ -81,7 +94,7 @@ async def _seen(asked: Asked, edition: Edition, embedder: Embedder, retriever: R
     if confidence is None or asked.generation != edition.name:
         confidence = (await weigh(edition, embedder, found)).confidence
     terms = edition.rarities(edition.words.terms(asked.question))
-    return _Question(asked, found.vector, terms, sections(found.context.results), confidence)
+    return _Question(asked, found.question, terms, sections(found.context.results), confidence)
 
 
 def _topics(questions: Sequence[_Question], edition: Edition) -> list[Topic]:

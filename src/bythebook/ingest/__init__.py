@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from bythebook.pages import Skipped
+    from bythebook.pages import LeftOut, Skipped
 
 
 Progress: TypeAlias = Callable[[str, int, int], None]
@@ -25,6 +25,8 @@ class Report:
     removed: int
     unchanged: int
     skipped: tuple[Skipped, ...]
+    left_out: tuple[LeftOut, ...]
+    """What the sources have besides the book."""
     embedded: int
     """Chunks that had to be embedded; the vectors of the others were known."""
     seconds: float

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from bythebook.chunks import Chunk
 from bythebook.passages import Passage
+from bythebook.vectors.arriving import as_they_come
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping, Sequence
@@ -92,9 +93,9 @@ class Vectors:
                     yield chunk.embedded
 
         done = 0
-        async with aclosing(self._embedder.documents(texts())) as vectors:
-            async for vector in vectors:
-                journal.add(hashes[done], vector)
+        async with aclosing(as_they_come(self._embedder, texts())) as vectors:
+            async for place, vector in vectors:
+                journal.add(hashes[place], vector)
                 self._news.set()
                 done += 1
                 progress("embedding", done, len(self._wanted))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bythebook.ingest.plan import Coverage
-from bythebook.pages import Skipped
+from bythebook.pages import LeftOut, Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +28,11 @@ def recall_coverage(folder: Path) -> dict[str, Coverage]:
     """What is known of each source; empty when the file is lost or damaged, until the next ingest."""
     try:
         data = json.loads((folder / _FILE).read_text(encoding="utf-8"))
-        return {name: Coverage(row["listed"], [Skipped(**s) for s in row["skipped"]]) for name, row in data.items()}
+        return {name: _coverage(row) for name, row in data.items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}
+
+
+def _coverage(row: dict[str, Any]) -> Coverage:
+    skipped = [Skipped(**entry) for entry in row["skipped"]]
+    return Coverage(row["listed"], skipped, [LeftOut(**entry) for entry in row.get("left_out", [])])

@@ -40,6 +40,8 @@ class Draft:
     generations: Generations
     embedder: Embedder
     book: Edition | None
+    reader: Embedder | None = None
+    """Who reads closely what the embedder finds, where it is another one."""
 
     async def publish(
         self, plan: Plan, changes: Changes, *, passages: AsyncIterable[Sequence[Passage]], leaving: Sequence[Passage]
@@ -68,7 +70,8 @@ class Draft:
             if self.book and self.book.calibration.still_holds(chunks):
                 return
             edition = Edition(DRAFT, store, catalogue, words, chunks, UNTRIED)
-            calibration = await calibrate(edition, self.embedder, Retriever(self.embedder))
+            retriever = Retriever(self.embedder, reader=self.reader)
+            calibration = await calibrate(edition, self.reader or self.embedder, retriever)
             catalogue.state("calibration", asdict(calibration))
 
     def _write_catalogue(self, path: Path, plan: Plan, changes: Changes, leaving: Sequence[Passage]) -> Words:
@@ -78,6 +81,7 @@ class Draft:
                 catalogue.drop_page(url)
             for found in plan.found:
                 catalogue.put_page(_page_record(found))
+            _arrange(catalogue, plan)
             for record in changes.gone:
                 catalogue.drop_chunk(record.chunk_id)
             _count(catalogue, changes.put, leaving)
@@ -102,6 +106,14 @@ class Draft:
             kept = await self.book.store.fetch(staying[first : first + _AT_ONCE])
             await store.change(put=list(kept.values()), drop=[])
         return store
+
+
+def _arrange(catalogue: Catalogue, plan: Plan) -> None:
+    """Write down the order of the pages. Those that were not read again are in the module they were in."""
+    read = {found.page.url: found.page.module_name for found in plan.found}
+    for source, urls in plan.order.items():
+        modules = catalogue.order(source) | read
+        catalogue.arrange(source, {url: modules.get(url, "") for url in urls})
 
 
 def _page_record(found: Found) -> PageRecord:

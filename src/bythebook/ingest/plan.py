@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bythebook.errors import InputError
-from bythebook.pages import Block, Listed, Skipped, Unreadable
+from bythebook.pages import Block, LeftOut, Listed, Skipped, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -32,10 +32,11 @@ class Found:
 
 @dataclass(slots=True)
 class Coverage:
-    """What a source has, pages or not, and what of it could not be read."""
+    """What a source has, pages or not, what of it could not be read, and what is no part of the book."""
 
     listed: int = 0
     skipped: list[Skipped] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -48,10 +49,20 @@ class Plan:
     coverage: dict[str, Coverage] = field(default_factory=dict)
     """What was there and what of it could not be read, by the name of the source."""
     stamps: dict[str, tuple[str, str]] = field(default_factory=dict)
+    order: dict[str, list[str]] = field(default_factory=dict)
+    """The pages of each source by their URLs, in the order of the book."""
 
     @property
     def skipped(self) -> tuple[Skipped, ...]:
         return tuple(skipped for coverage in self.coverage.values() for skipped in coverage.skipped)
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        return tuple(item for coverage in self.coverage.values() for item in coverage.left_out)
+
+    def is_reordered(self, book: Catalogue) -> bool:
+        """Whether the pages stand in another order than in the book."""
+        return any(list(book.order(source)) != urls for source, urls in self.order.items())
 
 
 class Stamps:
@@ -105,6 +116,7 @@ async def look_through(
     seen: dict[str, str] = {}
     plan.coverage = {source.name: Coverage() for source in sources}
     listings = [(source, await _listed(source, plan.coverage[source.name], seen)) for source in sources]
+    plan.order = {source.name: [entry.url for entry in listed] for source, listed in listings}
     for source, listed in listings:
         for done, entry in enumerate(listed, start=1):
             progress("reading", done, len(listed))
@@ -131,6 +143,8 @@ async def _listed(source: PageSource, coverage: Coverage, seen: dict[str, str]) 
     async for entry in source.listing():
         if isinstance(entry, Skipped):
             coverage.skipped.append(entry)
+        elif isinstance(entry, LeftOut):
+            coverage.left_out.append(entry)
         elif entry.url in seen:
             coverage.skipped.append(Skipped(entry.path, f"has the same address as {seen[entry.url]}: {entry.url}"))
         else:
@@ -143,11 +157,11 @@ async def _listed(source: PageSource, coverage: Coverage, seen: dict[str, str]) 
 
 
 def _nothing_found(source: PageSource, coverage: Coverage) -> str:
-    why = _reasons(coverage.skipped)
+    why = _reasons([*coverage.skipped, *coverage.left_out])
     return f"there are no pages in {source.name!r}. Is it the right place? Nothing was changed.{why}"
 
 
-def _reasons(skipped: Sequence[Skipped]) -> str:
+def _reasons(skipped: Sequence[Skipped | LeftOut]) -> str:
     return "".join(f"\n  {entry.path}: {entry.reason}" for entry in skipped[:5])
 
 
@@ -156,8 +170,7 @@ async def _look_at(
 ) -> Found | None:
     """The page if it differs from the one in the book."""
     before = book.page(listed.url) if book else None
-    known = stamps.fingerprint(listed)
-    if before and known == before.fingerprint and before.source == source.name:
+    if is_unchanged(source, listed, book=book, stamps=stamps):
         plan.unchanged += 1
         return None
     page = await source.read(listed)
@@ -167,6 +180,12 @@ async def _look_at(
         plan.unchanged += 1
         return None
     return Found(page, listed.path, source.name, now, is_new=before is None)
+
+
+def is_unchanged(source: PageSource, listed: Listed, *, book: Catalogue | None, stamps: Stamps) -> bool:
+    """Whether the page is known to be as it is in the book, without reading it."""
+    before = book.page(listed.url) if book else None
+    return before is not None and stamps.fingerprint(listed) == before.fingerprint and before.source == source.name
 
 
 def fingerprint(page: Page, recipe: str) -> str:

@@ -7,6 +7,7 @@ import json
 import time
 from contextlib import ExitStack, aclosing, closing
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from bythebook.chunks.split import split
@@ -15,7 +16,7 @@ from bythebook.ingest import Report
 from bythebook.ingest.changes import Changes, Vectors, leaving
 from bythebook.ingest.coverage import remember_coverage
 from bythebook.ingest.draft import Draft
-from bythebook.ingest.plan import Plan, Stamps, look_through
+from bythebook.ingest.plan import Plan, Stamps, is_unchanged, look_through
 from bythebook.observe import log, span
 from bythebook.passages.catalogue import Catalogue, Totals
 from bythebook.passages.shelf import CATALOGUE, open_edition
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from bythebook.chunks import Chunk
     from bythebook.chunks.split import Sizes
     from bythebook.ingest import Progress
+    from bythebook.ingest.engine import Engine
     from bythebook.pages import Page, PageSource
     from bythebook.passages.generations import Generations
     from bythebook.passages.shelf import Edition
@@ -49,6 +51,10 @@ class Workshop:
     embedder: Embedder
     sizes: Sizes
     progress: Progress
+    reader: Embedder | None = None
+    """Who reads closely what the embedder finds, where it is another one."""
+    engine: Engine | None = None
+    """Who reads, cuts and embeds, where that is not this process alone."""
 
     @property
     def recipe(self) -> str:
@@ -56,7 +62,8 @@ class Workshop:
         return json.dumps([READERS, asdict(self.sizes)])
 
     def cut(self, page: Page) -> list[Chunk]:
-        return list(split(page, count=self.embedder.count, sizes=self.sizes))
+        elsewhere = self.engine.cut(page) if self.engine else None
+        return elsewhere or list(split(page, count=self.embedder.count, sizes=self.sizes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +97,10 @@ class _Survey:
     @property
     def calls_for_work(self) -> bool:
         changes, plan = self.changes, self.plan
-        return bool(changes.put or changes.gone or plan.found or plan.removed or self.book is None)
+        if changes.put or changes.gone or plan.found or plan.removed or self.book is None:
+            return True
+        # A line drawn for another rule is drawn again, also when no page has changed.
+        return plan.is_reordered(self.book.catalogue) or not self.book.calibration.is_current
 
 
 async def ingest(workshop: Workshop, sources: Sequence[PageSource], *, alone: bool, rebuild: bool) -> Report:
@@ -159,7 +169,11 @@ def _survey(
         _refuse_to_forget(workshop.generations, sources)
     if not rebuild and workshop.generations.current():
         book = open_edition(workshop.generations, workshop.embedder.identity, stack)
-    return _Survey(workshop, sources, book, Stamps(workshop.folder, workshop.recipe))
+    stamps = Stamps(workshop.folder, workshop.recipe)
+    if workshop.engine:
+        unchanged = partial(is_unchanged, book=book.catalogue if book else None, stamps=stamps)
+        sources = [workshop.engine.source(source, unchanged) for source in sources]
+    return _Survey(workshop, sources, book, stamps)
 
 
 def _refuse_to_forget(generations: Generations, sources: Sequence[PageSource]) -> None:
@@ -196,7 +210,8 @@ async def _carry_out(survey: _Survey, *, alone: bool) -> tuple[str, int]:
     everything_read = asyncio.Event()
     name, embedded = "", 0
     with closing(Journal(work.folder, work.embedder.identity)) as journal:
-        vectors = Vectors(work.embedder, journal.vectors, survey.book)
+        embedder = work.engine.embedder(work.embedder) if work.engine else work.embedder
+        vectors = Vectors(embedder, journal.vectors, survey.book)
 
         async def read() -> None:
             with span("reading"):
@@ -225,7 +240,8 @@ async def _carry_out(survey: _Survey, *, alone: bool) -> tuple[str, int]:
 
 async def _publish(survey: _Survey, vectors: Vectors) -> str:
     old = await leaving(survey.book.store, survey.changes) if survey.book else []
-    draft = Draft(survey.workshop.generations, survey.workshop.embedder, survey.book)
+    work = survey.workshop
+    draft = Draft(work.generations, work.embedder, survey.book, work.reader)
     async with aclosing(vectors.passages(survey.changes.put)) as passages:
         return await draft.publish(survey.plan, survey.changes, passages=passages, leaving=old)
 
@@ -245,6 +261,7 @@ def _report(plan: Plan, totals: Totals, *, generation: str, embedded: int, start
         removed=len(plan.removed),
         unchanged=plan.unchanged,
         skipped=plan.skipped,
+        left_out=plan.left_out,
         embedded=embedded,
         seconds=time.perf_counter() - started,
         generation=generation,

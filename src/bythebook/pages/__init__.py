@@ -37,7 +37,7 @@ class Block:
     level: int = 0
     """1 to 6 for a heading, 0 for anything else."""
     anchor: str = ""
-    """A heading's id on the published page, without `#`."""
+    """Where it is on the published page, without `#`: the id of a heading; in a PDF, the page any block begins on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,14 @@ class Skipped:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Something a source has that could be read and is no part of the book: a blog post, a generator's sample page."""
+
+    path: str
+    reason: str
+
+
 class Unreadable(BookError):
     """A page that cannot be read. The run reports it and goes on."""
 
@@ -86,7 +94,7 @@ class PageSource(Protocol):
         """What `status` shows, and what a later run compares with: deletions never reach beyond one source."""
         ...
 
-    def listing(self) -> AsyncIterator[Listed | Skipped]:
+    def listing(self) -> AsyncIterator[Listed | Skipped | LeftOut]:
         """Everything there is, in the book's order, each URL once."""
         ...
 

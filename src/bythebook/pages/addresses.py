@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _NUMBERED = re.compile(r"^\d+\s*[-_.]+\s*(?=[^-_.\s])")
 _DATE_OR_VERSION = re.compile(r"\d+[-_.]\d+")
+_PUBLISHED_AS_THEY_ARE = frozenset([".html", ".htm", ".pdf", ".epub", ".docx"])
+_ASCIIDOC = frozenset([".adoc", ".asciidoc"])
 _UNESCAPED = "/-._~!$&'()*+,;=:@"
 
 
@@ -22,7 +24,12 @@ def address(path: PurePosixPath, *, site_url: str, style: Style, slug: str = "",
 
     `slug` and `name` are what the page says about itself in its front matter (`slug` and `id`).
     """
-    return site_url.rstrip("/") + quote(_route(path, style, slug, name), safe=_UNESCAPED)
+    return joined(site_url, _route(path, style, slug, name))
+
+
+def joined(site_url: str, route: str) -> str:
+    """The URL of a route of a site."""
+    return site_url.rstrip("/") + quote(route, safe=_UNESCAPED)
 
 
 def is_index(path: PurePosixPath) -> bool:
@@ -36,12 +43,12 @@ def without_number(name: str) -> str:
 
 
 def _route(path: PurePosixPath, style: Style, slug: str, name: str) -> str:
-    if path.suffix.lower() in {".html", ".htm"}:
+    if path.suffix.lower() in _PUBLISHED_AS_THEY_ARE:
         return f"/{path}"
     if style is Style.MKDOCS:
         folder = path.parent if is_index(path) else path.with_suffix("")
         return _joined(str(folder)).rstrip("/") + "/"
-    if style is Style.SPHINX:
+    if style is Style.SPHINX or (style is Style.PLAIN and path.suffix.lower() in _ASCIIDOC):
         return _joined(str(path.with_suffix(".html")))
     if style is Style.MDBOOK:
         return _joined(str(path.with_name("index.html") if path.stem == "README" else path.with_suffix(".html")))
@@ -53,7 +60,7 @@ def _route(path: PurePosixPath, style: Style, slug: str, name: str) -> str:
 def _docusaurus_route(path: PurePosixPath, slug: str, name: str) -> str:
     folders = [without_number(part) for part in path.parent.parts]
     stem = without_number(path.stem)
-    own_folder = bool(folders) and stem.lower() == folders[-1].lower()
+    own_folder = bool(folders) and path.stem.lower() == path.parent.name.lower()
     if slug:
         return _joined(*([] if slug.startswith("/") else folders), slug.strip("/"))
     if is_index(path) or own_folder:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import partial
 from typing import TYPE_CHECKING
 
-from bythebook.pages.generators import Style
+from bythebook.pages.generators import USUAL_SLUGS, Slugs, Style
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -18,9 +19,11 @@ class Anchors:
     `explicit` are the ids the author wrote anywhere on the page: some generators keep clear of those from the start.
     """
 
-    def __init__(self, style: Style, explicit: Iterable[str] = ()) -> None:
+    def __init__(self, style: Style, explicit: Iterable[str] = (), *, slugs: Slugs = USUAL_SLUGS) -> None:
         self._style = style
         self._slug, self._distinct = _RULES[style]
+        if slugs != USUAL_SLUGS:
+            self._slug = partial(configured_slug, slugs=slugs)
         self._taken: dict[str, int] = dict.fromkeys(explicit, 0) if style is Style.MKDOCS else {}
 
     def anchor(self, text: str, *, level: int, explicit: str = "") -> str:
@@ -43,8 +46,18 @@ def github_slug(text: str) -> str:
 
 def mkdocs_slug(text: str) -> str:
     """As the `toc` extension of Python-Markdown."""
-    text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode("ascii")
-    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", text).strip().lower())
+    return configured_slug(text, slugs=USUAL_SLUGS)
+
+
+def configured_slug(text: str, *, slugs: Slugs) -> str:
+    """As the slugs a configuration may choose for Python-Markdown."""
+    if slugs.rule == "pymdownx":
+        text = unicodedata.normalize("NFC", text).strip()
+        return re.sub(r"[^\w\- ]", "", text.lower() if slugs.lower else text).replace(" ", slugs.separator)
+    if slugs.rule == "ascii":
+        text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode("ascii")
+    words = re.sub(r"[^\w\s-]", "", text).strip().lower()
+    return re.sub(rf"[{re.escape(slugs.separator)}\s]+", slugs.separator, words)
 
 
 def docutils_slug(text: str) -> str:

@@ -32,6 +32,8 @@ class Draft:
 
     title: str
     parts: tuple[Part, ...]
+    module_name: str = ""
+    """The title of the book it is a chapter of, where it says so."""
 
 
 def compose(parts: Iterable[Part]) -> tuple[str, tuple[Block, ...]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from bythebook.errors import InputError
-from bythebook.passages.links import link
+from bythebook.passages.links import link, place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -172,7 +172,7 @@ def citation(result: RetrievalResult, start: int, end: int, *, number: int) -> C
     quote = result.text[start:end]
     return Citation(
         number=number,
-        title=result.title,
+        title=place(result.title, anchor=result.anchor),
         url=link(result.url, anchor=result.anchor, words=quote),
         score=result.score,
         chunk_id=result.chunk_id,

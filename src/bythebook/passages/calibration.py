@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 
 from bythebook.chunks.units import UnitKind, units
 from bythebook.passages import EVERYWHERE
-from bythebook.passages.evidence import confidence, glance
+from bythebook.passages.evidence import RULE, confidence, glance
 from bythebook.passages.strangers import STRANGERS
 from bythebook.together import together
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from bythebook.passages.retriever import Retriever
     from bythebook.passages.shelf import Edition
     from bythebook.vectors import Embedder
 
 TRIED = 24
-"""Questions of each kind."""
+"""Questions of each kind, at most."""
 USUAL, LOWEST, HIGHEST = 0.5, 0.4, 0.7
 _FEWEST_WORDS = 6
 _CHUNKS_FOR_ONE = 4
@@ -32,7 +32,10 @@ _CHUNKS_FOR_ONE = 4
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Where the line lies for a book, and what came out on either side of it."""
+    """Where the line lies for a book, and what came out on either side of it.
+
+    A question is judged by the line that the others alone would have drawn: no figure is owed to itself.
+    """
 
     cutoff: float
     kept: float
@@ -40,16 +43,47 @@ class Calibration:
     refused: float
     """The part of foreign questions it would refuse."""
     questions: int
-    """How many of each kind were tried."""
+    """How many of its own were tried."""
     chunks: int
     """How large the book was."""
+    foreign: int = TRIED
+    """How many foreign questions were tried."""
+    rule: str = ""
+    """The rule the line was drawn for."""
+
+    @property
+    def precision(self) -> float | None:
+        """The part of its refusals that were right. None when nothing was refused."""
+        rightly, wrongly = self.refused * self.foreign, (1 - self.kept) * self.questions
+        return round(rightly / (rightly + wrongly), 4) if rightly + wrongly > 0 else None
+
+    @property
+    def recall(self) -> float:
+        """The part of what it should refuse that it did refuse."""
+        return self.refused
+
+    @property
+    def how(self) -> str:
+        """How the figures came about, in a sentence."""
+        if not self.questions:
+            return "no sentence of this book is long enough to make a question of, so the usual line is used"
+        return (
+            f"asked {self.questions} questions made of half the words of its own sentences, which it must answer, and "
+            f"{self.foreign} about everything under the sun, which it must refuse; each is judged by the line the "
+            "others draw"
+        )
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the line was drawn for the rule that is used now."""
+        return self.rule == RULE
 
     def still_holds(self, chunks: int) -> bool:
-        """Whether a book of this size is still much the same book."""
-        return abs(chunks - self.chunks) <= 0.2 * self.chunks
+        """Whether a book of this size is still much the same book, and the rule is still the same."""
+        return self.is_current and abs(chunks - self.chunks) <= 0.2 * self.chunks
 
 
-UNTRIED = Calibration(cutoff=USUAL, kept=0.0, refused=0.0, questions=0, chunks=0)
+UNTRIED = Calibration(cutoff=USUAL, kept=0.0, refused=0.0, questions=0, chunks=0, foreign=0, rule=RULE)
 
 
 async def calibrate(edition: Edition, embedder: Embedder, retriever: Retriever) -> Calibration:
@@ -60,14 +94,29 @@ async def calibrate(edition: Edition, embedder: Embedder, retriever: Retriever) 
     asked = [*own, *STRANGERS[:TRIED]]
     sure = await together(*(_confidence(edition, embedder, retriever, question) for question in asked))
     covered, foreign = sure[: len(own)], sure[len(own) :]
-    cutoff = draw_line(covered, foreign)
+    kept, refused = judged(covered, foreign)
     return Calibration(
-        cutoff=cutoff,
-        kept=sum(value >= cutoff for value in covered) / len(covered),
-        refused=sum(value < cutoff for value in foreign) / len(foreign),
+        cutoff=draw_line(covered, foreign),
+        kept=kept,
+        refused=refused,
         questions=len(own),
         chunks=edition.chunk_count,
+        foreign=len(foreign),
+        rule=RULE,
     )
+
+
+def judged(covered: Sequence[float], foreign: Sequence[float]) -> tuple[float, float]:
+    """The parts that are kept and refused, each question judged by the line that the others draw."""
+    kept = [value >= draw_line(others or covered, foreign) for value, others in _each(covered)]
+    refused = [value < draw_line(covered, others or foreign) for value, others in _each(foreign)]
+    return sum(kept) / len(kept), sum(refused) / len(refused)
+
+
+def _each(values: Sequence[float]) -> Iterator[tuple[float, list[float]]]:
+    """Each value with all the others."""
+    for place, value in enumerate(values):
+        yield value, [*values[:place], *values[place + 1 :]]
 
 
 def draw_line(covered: Sequence[float], foreign: Sequence[float]) -> float:
@@ -107,6 +156,6 @@ async def _confidence(edition: Edition, embedder: Embedder, retriever: Retriever
         if confidence(features) >= HIGHEST or confidence(replace(features, unit_cosine=1.0)) < LOWEST:
             break
         async for vector in embedder.documents([entry.text]):
-            nearest = max(features.unit_cosine, float(vector @ found.vector))
+            nearest = max(features.unit_cosine, float(vector @ found.question))
             features = replace(features, unit_cosine=min(nearest, 1.0))
     return confidence(features)

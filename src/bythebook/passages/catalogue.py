@@ -25,6 +25,9 @@ CREATE TABLE IF NOT EXISTS chunks (
     chunk_id TEXT PRIMARY KEY, url TEXT NOT NULL, content_hash TEXT NOT NULL, fingerprint TEXT NOT NULL,
     length INTEGER NOT NULL, headings TEXT NOT NULL
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS contents (
+    url TEXT PRIMARY KEY, source TEXT NOT NULL, position INTEGER NOT NULL, module TEXT NOT NULL
+) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS chunks_by_url ON chunks (url);
 CREATE TABLE IF NOT EXISTS terms (term INTEGER PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID;
 """
@@ -63,6 +66,7 @@ class Listed(NamedTuple):
     title: str
     headings: tuple[str, ...]
     """Of its sections, below the page's own title."""
+    module: str = ""
 
 
 class Totals(NamedTuple):
@@ -85,6 +89,7 @@ class Catalogue:
         try:
             connection = sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True, check_same_thread=False)
             connection.execute("SELECT 1 FROM facts")
+            _make_up_for_contents(connection)
         except sqlite3.Error as exc:
             raise RetrievalError(f"could not open the catalogue {path}: {exc}. Run 'bythebook ingest' again.") from exc
         return cls(connection)
@@ -128,6 +133,11 @@ class Catalogue:
         """Every source of the book with the number of its pages."""
         return dict(self._db.execute("SELECT source, COUNT(*) FROM pages GROUP BY source ORDER BY source").fetchall())
 
+    def order(self, source: str) -> dict[str, str]:
+        """The pages a source had, read or not, in the order of the book, each with its module."""
+        rows = self._db.execute("SELECT url, module FROM contents WHERE source = ? ORDER BY position", (source,))
+        return dict(rows.fetchall())
+
     def chunks(self, urls: Iterable[str]) -> list[ChunkRecord]:
         """The chunks of these pages."""
         statement = "SELECT * FROM chunks WHERE url = ? ORDER BY chunk_id"
@@ -137,15 +147,16 @@ class Catalogue:
         return [row[0] for row in self._db.execute("SELECT chunk_id FROM chunks ORDER BY chunk_id")]
 
     def listed(self) -> list[Listed]:
-        """Every page with its title and its sections' headings, by its path."""
+        """Every page with its title and its sections' headings, in the order of the book."""
         rows = self._db.execute(
-            "SELECT p.url, p.path, p.title, c.headings FROM pages p LEFT JOIN chunks c USING (url)"
-            " GROUP BY p.path, p.url, c.headings ORDER BY p.path, p.url, MIN(c.chunk_id)"
+            "SELECT p.url, p.path, p.title, o.module, c.headings FROM pages p"
+            " LEFT JOIN contents o USING (url) LEFT JOIN chunks c USING (url)"
+            " GROUP BY p.path, p.url, c.headings ORDER BY p.source, o.position, p.path, p.url, MIN(c.chunk_id)"
         )
         pages: dict[str, Listed] = {}
-        for url, path, title, headings in rows:
+        for url, path, title, module, headings in rows:
             below = tuple(part for part in (headings or "").split(" > ")[-1:] if part and part != title)
-            known = pages.setdefault(url, Listed(url, path, title, ()))
+            known = pages.setdefault(url, Listed(url, path, title, (), module or ""))
             pages[url] = known._replace(headings=known.headings + below)
         return list(pages.values())
 
@@ -158,6 +169,13 @@ class Catalogue:
 
     def drop_page(self, url: str) -> None:
         self._db.execute("DELETE FROM pages WHERE url = ?", (url,))
+        self._db.execute("DELETE FROM contents WHERE url = ?", (url,))
+
+    def arrange(self, source: str, modules: Mapping[str, str]) -> None:
+        """Put the pages of a source in this order, each in its module."""
+        self._db.execute("DELETE FROM contents WHERE source = ?", (source,))
+        rows = [(url, source, position, module) for position, (url, module) in enumerate(modules.items())]
+        self._db.executemany("INSERT OR REPLACE INTO contents VALUES (?, ?, ?, ?)", rows)
 
     def put_chunk(self, record: ChunkRecord) -> None:
         self._db.execute("INSERT OR REPLACE INTO chunks VALUES (?, ?, ?, ?, ?, ?)", record)
@@ -186,3 +204,11 @@ class Catalogue:
     def totals(self) -> Totals:
         pages = self._db.execute("SELECT COUNT(*) FROM pages").fetchone()[0]
         return Totals(pages, *self._db.execute("SELECT COUNT(*), COALESCE(SUM(length), 0) FROM chunks").fetchone())
+
+
+def _make_up_for_contents(connection: sqlite3.Connection) -> None:
+    """A catalogue of an earlier version has no order. It reads as empty until the next ingest gives it one."""
+    known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'contents'").fetchone()
+    if known is None:
+        nothing = "SELECT '' AS url, '' AS source, 0 AS position, '' AS module WHERE 0"
+        connection.execute(f"CREATE TEMP VIEW contents AS {nothing}")

@@ -67,15 +67,17 @@ class Evidence(NamedTuple):
         return confidence(self.features)
 
 
-# Fitted to three collections together, then moved a little by hand: docs/quality.md says how. `python -m
-# bythebook.evals refusal FOLDER --fit` prints what one collection alone would ask for.
-_BIAS = -9.8
-_WEIGHTS = Features(passage_cosine=9.31, unit_cosine=6.06, passage_share=1.95, unit_share=2.91)
+# Fitted to three collections together, then moved a little by hand: docs/quality.md says how. `python -m bench.fitting
+# refusal` fits them again and says what they reach on a collection they were not fitted to.
+BIAS = -9.8
+WEIGHTS = Features(passage_cosine=9.31, unit_cosine=6.06, passage_share=1.95, unit_share=2.91)
+RULE = f"{BIAS:g}, {', '.join(f'{getattr(WEIGHTS, name):g}' for name in Features.__slots__)}; {READ_CLOSELY} units"
+"""What the rule is, in letters: a line that was drawn for another rule means nothing to this one."""
 
 
 def confidence(features: Features) -> float:
     """The logistic rule."""
-    total = _BIAS + sum(getattr(_WEIGHTS, name) * getattr(features, name) for name in Features.__slots__)
+    total = BIAS + sum(getattr(WEIGHTS, name) * getattr(features, name) for name in Features.__slots__)
     return 1 / (1 + math.exp(-total))
 
 
@@ -88,7 +90,7 @@ def glance(edition: Edition, retrieved: Retrieved) -> Evidence:
     close = _by_words(edition, results, wanted)[:READ_CLOSELY]
     terms = edition.words.terms
     features = Features(
-        passage_cosine=max(result.score for result in retrieved.context.results),
+        passage_cosine=retrieved.nearest,
         unit_cosine=0.0,
         passage_share=share(wanted, {term for result in results[:3] for term in terms(_headed(result))}),
         unit_share=max((share(wanted, terms(entry.text)) for entry in close), default=0.0),
@@ -100,7 +102,7 @@ async def weigh(edition: Edition, embedder: Embedder, retrieved: Retrieved) -> E
     """Read the best passages closely against the question."""
     seen = glance(edition, retrieved)
     texts = [entry.text for entry in seen.units]
-    cosines = [float(vector @ retrieved.vector) async for vector in embedder.documents(texts)]
+    cosines = [float(vector @ retrieved.question) async for vector in embedder.documents(texts)]
     weighed = [
         Weighed(entry.result, entry.unit, score=entry.score + 0.5 * cosine)
         for entry, cosine in zip(seen.units, cosines, strict=True)
@@ -119,7 +121,7 @@ async def weigh_until(edition: Edition, embedder: Embedder, retrieved: Retrieved
         if seen.confidence >= sure:
             break
         async for vector in embedder.documents([entry.text]):
-            cosine = min(max(float(vector @ retrieved.vector), seen.features.unit_cosine), 1.0)
+            cosine = min(max(float(vector @ retrieved.question), seen.features.unit_cosine), 1.0)
             seen = Evidence(replace(seen.features, unit_cosine=cosine), seen.units)
     return seen
 

@@ -7,15 +7,29 @@ from urllib.parse import quote as percent
 
 # What stands at the edge of a line in our text but not on the page a browser shows.
 _MARKUP = re.compile(r"^\s*(?:[-*+]\s+|\d+[.)]\s+)|^\s*(?:`{3,}|~{3,}).*$", re.MULTILINE)
+_PAGE_OF_A_PDF = re.compile(r"page=([0-9]+)")
 _LONGEST = 10
 _EDGE = 5
 
 
 def link(url: str, *, anchor: str, words: str) -> str:
-    """The page's address with the section's anchor and a text fragment that finds `words` on it."""
+    """The page's address with the section's anchor and a text fragment that finds `words` on it.
+
+    Readers of PDFs and EPUBs know no text fragments: there the link leads to the page or the chapter.
+    """
+    if "#" in url:
+        return url
+    if _PAGE_OF_A_PDF.fullmatch(anchor):
+        return f"{url}#{anchor}"
     fragment = text_fragment(words)
     directive = f":~:text={fragment}" if fragment else ""
     return f"{url}#{percent(anchor, safe='-._~!$&()*+,;=:@/?')}{directive}" if anchor or directive else url
+
+
+def place(title: str, *, anchor: str) -> str:
+    """A title, with the page where it is a PDF's."""
+    page = _PAGE_OF_A_PDF.fullmatch(anchor)
+    return f"{title}, page {page[1]}" if page else title
 
 
 def text_fragment(words: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from bythebook.passages import Filters, RetrievalContext, RetrievalResult
 from bythebook.passages.ranking import added, rank
+from bythebook.passages.reading import read_by
 from bythebook.together import together
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from bythebook.chunks import Chunk
     from bythebook.passages import Candidate
+    from bythebook.passages.reading import Reading
     from bythebook.passages.shelf import Edition
     from bythebook.passages.words import Words
     from bythebook.vectors import Embedder, Vector
@@ -52,13 +54,27 @@ class Retrieved:
     vector: Vector
     embedding_time_ms: float
     retrieval_time_ms: float
+    read: Reading | None = None
+    """How the one who reads closely sees it, where that is not the one who found it."""
+
+    @property
+    def question(self) -> Vector:
+        """The query's vector for whoever reads closely."""
+        return self.read.vector if self.read else self.vector
+
+    @property
+    def nearest(self) -> float:
+        """The cosine of the query and its nearest passage, to whoever reads closely."""
+        return self.read.nearest if self.read else max((result.score for result in self.context.results), default=0.0)
 
 
 class Retriever:
     """Searches an edition of the book. The same query within a generation is not embedded or searched twice."""
 
-    def __init__(self, embedder: Embedder) -> None:
+    def __init__(self, embedder: Embedder, *, reader: Embedder | None = None) -> None:
         self._embedder = embedder
+        self._reader = reader
+        """Who reads closely what was found, where it is another one."""
         self._remembered: OrderedDict[tuple[str, str, tuple[str, ...], int, Filters], Retrieved] = OrderedDict()
 
     async def retrieve(
@@ -100,17 +116,23 @@ class Retriever:
         embedded = time.perf_counter()
         async with within("searching"):
             wanted = list(zip(vectors, texts, strict=True))
-            ranked = await _ranked(edition, wanted, limit=CANDIDATES if len(wanted) == 1 else _MANY, filters=filters)
-            results = await _chosen(edition, ranked, vectors[0], top_k)
-            if len(results) < top_k and len(ranked) == CANDIDATES:
-                ranked = await _ranked(edition, wanted, limit=_MANY, filters=filters)
-                results = await _chosen(edition, ranked, vectors[0], top_k)
-        context = RetrievalContext(query=texts[0], results=results, filter_applied=str(filters))
+            found = await ranked(edition, wanted, limit=looked_through(wanted), filters=filters)
+            results = await _chosen(edition, found, vectors[0], top_k)
+            if len(results) < top_k and len(found) == CANDIDATES:
+                found = await ranked(edition, wanted, limit=_MANY, filters=filters)
+                results = await _chosen(edition, found, vectors[0], top_k)
+            context = RetrievalContext(query=texts[0], results=results, filter_applied=str(filters))
+            read = await read_by(self._reader, context) if self._reader else None
         searched = time.perf_counter()
-        return Retrieved(context, vectors[0], (embedded - started) * 1000, (searched - embedded) * 1000)
+        return Retrieved(context, vectors[0], (embedded - started) * 1000, (searched - embedded) * 1000, read)
 
 
-async def _ranked(
+def looked_through(wanted: Sequence[object]) -> int:
+    """How many candidates there are for all that is searched for: more where several searches are added up."""
+    return CANDIDATES if len(wanted) == 1 else _MANY
+
+
+async def ranked(
     edition: Edition, wanted: Sequence[tuple[Vector, str]], *, limit: int, filters: Filters
 ) -> list[Candidate]:
     """The candidates for all that is searched for, best first."""

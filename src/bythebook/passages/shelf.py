@@ -7,7 +7,7 @@ from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bythebook.errors import ConfigurationError
+from bythebook.errors import BookError, ConfigurationError
 from bythebook.observe import figure, listeners, log
 from bythebook.passages.calibration import Calibration
 from bythebook.passages.catalogue import Catalogue
@@ -124,11 +124,21 @@ def open_edition(generations: Generations, identity: Identity, stack: ExitStack)
     return Edition(folder.name, store, catalogue, words, catalogue.chunk_count(), calibration)
 
 
+def identity_of(generations: Generations) -> Identity | None:
+    """What the current generation was made with, None where there is none that can be read."""
+    try:
+        with generations.reading() as folder, closing(Catalogue.open(folder / CATALOGUE)) as catalogue:
+            return Identity(**catalogue.fact("identity"))
+    except (BookError, TypeError):
+        return None
+
+
 def _check_identity(catalogue: Catalogue, identity: Identity) -> None:
     """Refuse an index made with other vectors: its scores would mean nothing."""
     stored = Identity(**catalogue.fact("identity"))
     if stored != identity:
         raise ConfigurationError(
             f"this book was indexed with {stored.model!r} ({stored.dimension} dimensions), but the embedder is "
-            f"{identity.model!r} ({identity.dimension}). Use the same embedder, or run 'bythebook ingest --rebuild'."
+            f"{identity.model!r} ({identity.dimension}). Use the same embedder, or make the index anew with "
+            "'bythebook ingest --rebuild'."
         )

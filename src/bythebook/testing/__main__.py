@@ -1,4 +1,4 @@
-"""`python -m bythebook.testing`: the scripted server on its own."""
+"""`python -m bythebook.testing`: the scripted servers on their own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,20 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bythebook.testing import EVERYDAY_FAULTS, Fault, Faults, Quirk, Reply, ScriptedServer, obedient
+from bythebook.testing import (
+    EVERYDAY_FAULTS,
+    Allowance,
+    EmbeddingFault,
+    EmbeddingFaults,
+    EmbeddingReply,
+    Fault,
+    Faults,
+    Quirk,
+    Reply,
+    ScriptedEmbeddings,
+    ScriptedServer,
+    obedient,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,36 +33,60 @@ if TYPE_CHECKING:
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m bythebook.testing", description="A model server that fails on demand."
+        prog="python -m bythebook.testing", description="A server of models that fails on demand."
     )
     parser.add_argument("--port", type=int, default=8181)
     parser.add_argument(
         "--fail", type=float, default=0.0, metavar="RATE", help="the share of requests that fail, 0 to 1"
     )
     parser.add_argument("--seed", type=int, default=0, help="the same seed fails the same way")
-    parser.add_argument("--fault", action="append", type=Fault, choices=list(Fault), help="only these, may be repeated")
+    faults = list(dict.fromkeys([*map(str, Fault), *map(str, EmbeddingFault)]))
+    parser.add_argument("--fault", action="append", choices=faults, help="only these, may be repeated")
     parser.add_argument("--quirk", action="append", type=Quirk, choices=list(Quirk), default=[], help="may be repeated")
     parser.add_argument("--text", default="", help="always say this; otherwise answer from the passages in the prompt")
     parser.add_argument("--delay-first", type=float, default=0.0, metavar="S", help="seconds to the first word")
     parser.add_argument("--delay-token", type=float, default=0.0, metavar="S", help="seconds to each further word")
+    parser.add_argument("--embeddings", action="store_true", help="send vectors, as Cohere and OpenAI do")
+    parser.add_argument("--dimension", type=int, default=1024, metavar="N", help="of the vectors")
+    parser.add_argument(
+        "--per-minute", type=int, default=0, metavar="N", help="refuse further requests for vectors, as for a trial key"
+    )
     parser.add_argument("--key", default="", help="the only API key to accept; any, unless given")
     return parser.parse_args(arguments)
 
 
 async def serve(chosen: argparse.Namespace) -> None:
-    def script(request: Request) -> Reply:
-        reply = Reply(chosen.text) if chosen.text else obedient(request)
-        return replace(reply, delay_first=chosen.delay_first, delay_token=chosen.delay_token)
-
-    faults = Faults(chosen.fail, seed=chosen.seed, kinds=tuple(chosen.fault or EVERYDAY_FAULTS))
-    server = ScriptedServer(script, faults=faults, quirks=chosen.quirk, key=chosen.key, port=chosen.port)
-    async with server:
-        sys.stderr.write(f"Listening on {server.base_url}, Ctrl-C to stop.\n")
+    async with (_embeddings if chosen.embeddings else _completions)(chosen) as server:
+        address = server.cohere_url if isinstance(server, ScriptedEmbeddings) else server.base_url
+        sys.stderr.write(f"Listening on {address}, Ctrl-C to stop.\n")
+        sys.stderr.flush()
         try:
             await _told_to_stop()
         finally:
             counts = ", ".join(f"{name} {count}" for name, count in server.counters.most_common())
             sys.stderr.write(f"\n{counts or 'Nobody came.'}\n")
+
+
+def _embeddings(chosen: argparse.Namespace) -> ScriptedEmbeddings:
+    reply = EmbeddingReply(delay=chosen.delay_first, retry_after="0")
+    kinds = tuple(map(EmbeddingFault, chosen.fault)) if chosen.fault else tuple(EmbeddingFault)
+    return ScriptedEmbeddings(
+        EmbeddingFaults(chosen.fail, seed=chosen.seed, kinds=kinds, otherwise=reply),
+        dimension=chosen.dimension,
+        key=chosen.key,
+        allowance=Allowance(chosen.per_minute) if chosen.per_minute else None,
+        port=chosen.port,
+    )
+
+
+def _completions(chosen: argparse.Namespace) -> ScriptedServer:
+    def script(request: Request) -> Reply:
+        reply = Reply(chosen.text) if chosen.text else obedient(request)
+        return replace(reply, delay_first=chosen.delay_first, delay_token=chosen.delay_token)
+
+    kinds = tuple(map(Fault, chosen.fault)) if chosen.fault else EVERYDAY_FAULTS
+    faults = Faults(chosen.fail, seed=chosen.seed, kinds=kinds)
+    return ScriptedServer(script, faults=faults, quirks=chosen.quirk, key=chosen.key, port=chosen.port)
 
 
 async def _told_to_stop() -> None:

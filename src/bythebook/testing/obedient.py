@@ -28,7 +28,7 @@ def obedient(request: Request) -> Reply:
     with its `[n]`. Passages are the blocks `[n] Source: title (url)` anywhere in the messages, and the `results` of a
     tool. A message that holds passages may put the reader's question below them, after `Question:`.
     """
-    question = _question(request)
+    question = question_of(request)
     if request.tools and request.messages[-1].get("role") != "tool":
         return Reply(tool_calls=(ToolCall(request.tools[0], json.dumps({"query": question})),))
     asked = _words(question)
@@ -37,7 +37,8 @@ def obedient(request: Request) -> Reply:
     return Reply(" ".join(f"{said} [{number}]" for number, said in best) or NOT_COVERED)
 
 
-def _question(request: Request) -> str:
+def question_of(request: Request) -> str:
+    """What the reader has asked."""
     said = [_text(message) for message in request.messages if message.get("role") == "user"]
     last = said[-1] if said else ""
     below = _QUESTION.search(last)
@@ -45,12 +46,13 @@ def _question(request: Request) -> str:
 
 
 def _sentences(request: Request) -> Iterator[tuple[int, str]]:
-    for number, text in _passages(request):
+    for number, text in passages(request):
         for sentence in _SENTENCE.findall(text):
             yield number, sentence.strip()
 
 
-def _passages(request: Request) -> Iterator[tuple[int, str]]:
+def passages(request: Request) -> Iterator[tuple[int, str]]:
+    """Every numbered passage in the messages."""
     for message in request.messages:
         for number, text in _BLOCK.findall(_text(message)):
             yield int(number), text

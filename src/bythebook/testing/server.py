@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bythebook.testing.completions import error, models
-from bythebook.testing.connection import ClientLeftError, Connection, UnreadableError
+from bythebook.testing.connection import ClientLeftError
 from bythebook.testing.faults import Faults
+from bythebook.testing.listening import HOST, Listener
 from bythebook.testing.playing import play
 from bythebook.testing.replies import Quirk, Reply, Request
 
@@ -19,10 +20,9 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from bythebook.testing.connection import Received
+    from bythebook.testing.connection import Connection, Received
     from bythebook.testing.replies import Script
 
-_HOST = "127.0.0.1"
 _REMEMBERED = 10_000
 
 
@@ -66,8 +66,7 @@ class ScriptedServer:
         self._faults = faults
         self._quirks = frozenset(quirks)
         self._key = key
-        self._port = port
-        self._connections: set[Connection] = set()
+        self._listener = Listener(self._answer, port=port)
         self._arrived = asyncio.Event()
         self._number = 0
         self.exchanges: deque[Exchange] = deque(maxlen=_REMEMBERED)
@@ -78,7 +77,7 @@ class ScriptedServer:
     @property
     def base_url(self) -> str:
         """What to give a client."""
-        return f"http://{_HOST}:{self._port}/v1"
+        return f"http://{HOST}:{self._listener.port}/v1"
 
     async def arrived(self, requests: int) -> None:
         """Wait until that many requests for a completion have come."""
@@ -87,38 +86,13 @@ class ScriptedServer:
             await self._arrived.wait()
 
     async def __aenter__(self) -> Self:
-        self._tasks = await asyncio.TaskGroup().__aenter__()
-        loop = asyncio.get_running_loop()
-        self._listening = await loop.create_server(lambda: Connection(self._opened), _HOST, self._port)
-        self._port = self._listening.sockets[0].getsockname()[1]
+        await self._listener.__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._listening.close()
-        for connection in self._connections:
-            connection.abort()
-        # The group is told only of its own cancelling: what failed in the body is for the caller to see as it is.
-        ours = kind is not None and issubclass(kind, asyncio.CancelledError)
-        await (self._tasks.__aexit__(kind, exc, trace) if ours else self._tasks.__aexit__(None, None, None))
-        await self._listening.wait_closed()
-
-    def _opened(self, connection: Connection) -> None:
-        self._connections.add(connection)
-        self._tasks.create_task(self._serve(connection))
-
-    async def _serve(self, connection: Connection) -> None:
-        try:
-            while received := await connection.receive():
-                await self._answer(connection, received)
-        except ClientLeftError:
-            pass
-        except UnreadableError as exc:
-            connection.send_json(error(400, message=str(exc)), status=400)
-        finally:
-            connection.close()
-            self._connections.discard(connection)
+        await self._listener.__aexit__(kind, exc, trace)
 
     async def _answer(self, connection: Connection, received: Received) -> None:
         route = f"{received.method} {received.path}"

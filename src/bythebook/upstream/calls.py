@@ -167,6 +167,8 @@ class Upstream:
     async def _wait_or_raise(self, call: _Call, cause: Exception) -> None:
         """Rest before another attempt, or raise what the caller is to see."""
         failure = self._verdict(cause)
+        if isinstance(failure.error, RateLimited) and call.waited < self._policy.patience:
+            call.waited += 1
         if not failure.again or call.last:
             self._give_up(call, failure, cause)
         asked = failure.error.retry_after
@@ -219,6 +221,8 @@ class _Call:
     report: Callable[[CallReport], None]
     attempts: int
     attempt: int = 0
+    waited: int = 0
+    """How many of the attempts were answered with a wish to wait, and are not counted."""
     begun_again: bool = False
     """Whether the caller begins again a stream that breaks after some of it was seen."""
     ill: bool = False
@@ -226,7 +230,7 @@ class _Call:
 
     @property
     def last(self) -> bool:
-        return self.attempt >= self.attempts
+        return self.attempt - self.waited >= self.attempts
 
     def tell(self, state: CallState, *, wait: float = 0.0, error: BookError | None = None) -> None:
         self.report(CallReport(self.upstream, self.stage, state, attempt=self.attempt, wait=wait, error=error))

@@ -10,6 +10,8 @@ class Policy:
     """How often a call is tried, how long it rests in between, and when a service is left alone."""
 
     attempts: int = 3
+    patience: int = 0
+    """How often a service may ask us to wait before that counts as an attempt. None where somebody is waiting."""
     first_wait: float = 0.25
     """The ceiling of the first wait. It doubles with every attempt; the wait is anything below it."""
     longest_wait: float = 4.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterable, Iterable
@@ -41,3 +41,12 @@ class Embedder(Protocol):
         ...
 
     async def query(self, text: str) -> Vector: ...
+
+
+@runtime_checkable
+class Unordered(Protocol):
+    """An embedder that has several requests under way, and can hand over each as soon as it is answered."""
+
+    def as_they_come(self, texts: Texts) -> AsyncGenerator[tuple[int, Vector]]:
+        """The place of each text, from 0, with its vector, in any order. What was begun comes before an error."""
+        ...

@@ -74,6 +74,10 @@ class LocalEmbedder:
         # Not in the pool: a question must not queue behind the documents of an ingest.
         return await asyncio.to_thread(self._embed, text)
 
+    def embed(self, text: str) -> Vector:
+        """The vector of a text, made in this very thread."""
+        return self._embed(text)
+
     def _embed(self, text: str) -> Vector:
         # Not above: it takes most of the time of a start, and everything else loads meanwhile.
         import numpy as np
@@ -95,6 +99,12 @@ async def local_embedder(cache: Path) -> AsyncIterator[LocalEmbedder]:
         yield LocalEmbedder(session, pieces, pool=pool, ahead=AHEAD * workers)
     finally:
         await asyncio.to_thread(pool.shutdown, cancel_futures=True)
+
+
+def lone_embedder(cache: Path) -> LocalEmbedder:
+    """The same for a process that has one core to itself."""
+    files = installed.find(cache)
+    return LocalEmbedder(_session(files), _pieces(files), pool=ThreadPoolExecutor(1), ahead=AHEAD)
 
 
 def cores() -> int:

@@ -23,6 +23,7 @@ class RememberingEmbedder:
         self._embedder = embedder
         self._most = most
         self._known: OrderedDict[str, Vector] = OrderedDict()
+        self._questions: OrderedDict[str, Vector] = OrderedDict()
 
     @property
     def identity(self) -> Identity:
@@ -32,7 +33,11 @@ class RememberingEmbedder:
         return self._embedder.count(text)
 
     async def query(self, text: str) -> Vector:
-        return await self._embedder.query(text)
+        vector = self._questions.get(text)
+        if vector is None:
+            vector = await self._embedder.query(text)
+        self._keep(self._questions, {text: vector})
+        return vector
 
     async def documents(self, texts: Texts) -> AsyncGenerator[Vector]:
         wanted = [text async for text in arriving(texts)]
@@ -40,13 +45,13 @@ class RememberingEmbedder:
         missing = [text for text in dict.fromkeys(wanted) if text not in found]
         fresh = zip(missing, [vector async for vector in self._embedder.documents(missing)], strict=True)
         found.update(fresh)
-        self._keep(found)
+        self._keep(self._known, found)
         for text in wanted:
             yield found[text]
 
-    def _keep(self, found: Mapping[str, Vector]) -> None:
+    def _keep(self, known: OrderedDict[str, Vector], found: Mapping[str, Vector]) -> None:
         for text, vector in found.items():
-            self._known[text] = vector
-            self._known.move_to_end(text)
-        while len(self._known) > self._most:
-            self._known.popitem(last=False)
+            known[text] = vector
+            known.move_to_end(text)
+        while len(known) > self._most:
+            known.popitem(last=False)

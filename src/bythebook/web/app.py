@@ -53,8 +53,9 @@ def create_app(book: Book, settings: Settings) -> FastAPI:
         summary="Answers questions only from a book's pages, and proves every sentence with a quote.",
         version=version("bythebook"),
         lifespan=lifespan,
+        # Both load their scripts from elsewhere; the reference is a page of our own.
+        docs_url=None,
         redoc_url=None,
-        swagger_ui_oauth2_redirect_url=None,
         redirect_slashes=False,
         middleware=[
             Middleware(Observed),

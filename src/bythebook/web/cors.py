@@ -6,9 +6,12 @@ Nothing is sent with cookies here, so credentials are never allowed, and no answ
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from starlette.datastructures import Headers
 
     from bythebook.access import Caller
 
@@ -31,9 +34,26 @@ def is_listed(origin: str | None, listed: frozenset[str]) -> bool:
     return origin is not None and origin != "null" and origin in listed
 
 
-def comes_from_its_site(caller: Caller, origin: str | None) -> bool:
+def comes_from_its_site(caller: Caller, method: str, headers: Headers) -> bool:
     """Whether a site's token is used where it belongs. Other callers may come from anywhere."""
-    return not caller.site or is_listed(origin, caller.origins)
+    if not caller.site:
+        return True
+    if method == "GET" and "origin" not in headers:
+        return _is_from_our_own_page(caller.origins, headers)
+    return is_listed(sent_origin(headers.getlist("origin")), caller.origins)
+
+
+def _is_from_our_own_page(origins: frozenset[str], headers: Headers) -> bool:
+    """Whether a page on this very server sent this, and the token is good for such pages.
+
+    A browser names no origin when a page reads from its own server. From any other page it does, because a token in
+    `Authorization` makes it ask before it sends, and `Sec-Fetch-Site`, where it is sent, says the same once more. So
+    the page is ours, and its origin is the host it was reached under, which no page can choose. A program that is no
+    browser may claim this as easily as it may claim any origin.
+    """
+    fetched, hosts = headers.getlist("sec-fetch-site"), headers.getlist("host")
+    ours = {urlsplit(origin).netloc for origin in origins}
+    return fetched in ([], ["same-origin"]) and len(hosts) == 1 and hosts[0].lower() in ours
 
 
 def answered(origin: str | None, listed: frozenset[str]) -> dict[str, str]:

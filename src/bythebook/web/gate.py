@@ -73,7 +73,7 @@ class Gate:
             raise
         if caller is None:
             raise AccessDenied("this server needs a key. Send 'Authorization: Bearer KEY'.")
-        if not cors.comes_from_its_site(caller, cors.sent_origin(headers.getlist("origin"))):
+        if not cors.comes_from_its_site(caller, scope["method"], headers):
             raise Forbidden("this site's token works only from the site's own pages.")
         return reading(caller, headers.get("x-reader")) if caller.site else caller
 

@@ -168,6 +168,17 @@ class RetrievalContext(_Told):
     total_tokens: int
 
 
+class SentenceProof(_Told):
+    """What became of one sentence of a model, and why."""
+
+    text: str
+    verdict: Literal["kept", "marked", "removed"]
+    reason: str
+    citations: list[int]
+    confidence: float
+    checked: list[str]
+
+
 class ResponseMetadata(_Told):
     """How the answer came about. Every time was measured."""
 
@@ -184,6 +195,7 @@ class ResponseMetadata(_Told):
     passages_left_out: int
     exchanges_left_out: int
     removed: list[str]
+    proof: list[SentenceProof]
     confidence: float | None
 
 

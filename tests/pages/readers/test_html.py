@@ -21,6 +21,9 @@ def seen(text: str) -> list[str]:
         pytest.param("<header><h1>T</h1><a>Login</a></header><p>a", ["T", "a"], id="the heading of a header"),
         pytest.param("<p>a<script>x</script><style>y</style><template>z</template>", ["a"], id="what is not text"),
         pytest.param("<p hidden>x</p><p style='display: none'>y</p>a", ["a"], id="hidden"),
+        pytest.param(
+            "<p style='color:#fff; font-size: 0px'>x</p><p style='font-size:0.9em'>a</p>", ["a"], id="too small"
+        ),
         pytest.param("<div role=tabpanel hidden>a</div>", ["a"], id="a tab behind another"),
         pytest.param("<aside class='admonition tip'><p>Tip<p>a</aside>", ["Tip", "a"], id="an admonition"),
         pytest.param("<p>a<sup><a class='footnote-ref' href='#1'>1</a></sup>.", ["a."], id="a footnote's mark"),

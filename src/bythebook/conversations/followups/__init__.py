@@ -35,3 +35,8 @@ class Standalone:
     """Whether it asks for that source as such, and for nothing in particular: there is no more to it than the book."""
     searches: tuple[str, ...] = ()
     """What to search for where several rankings can be added up: finds more than `text` alone."""
+
+    @property
+    def every(self) -> tuple[str, ...]:
+        """All there is to search for, `text` first."""
+        return tuple(dict.fromkeys((self.text, *self.searches)))

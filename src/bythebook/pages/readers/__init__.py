@@ -1,6 +1,7 @@
 """Readers: one module for each format, from a document's source to its parts.
 
-A reader runs nothing, opens nothing and asks nobody: all it knows is the text it is given.
+A reader runs nothing, opens nothing and asks nobody: all it knows is the text it is given. Formats that are no text
+are read by `documents`, in a process of their own.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from bythebook.pages import Unreadable
-from bythebook.pages.generators import Style
+from bythebook.pages.generators import USUAL_SLUGS, Slugs, Style
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,14 +22,16 @@ MDX = frozenset([".mdx"])
 HTML = frozenset([".html", ".htm", ".xhtml"])
 RESTRUCTURED = frozenset([".rst", ".rest"])
 PLAIN = frozenset([".txt", ".text"])
+ASCIIDOC = frozenset([".adoc", ".asciidoc"])
+NOTEBOOK = frozenset([".ipynb"])
 
-SUPPORTED = MARKDOWN | MDX | HTML | RESTRUCTURED | PLAIN
+SUPPORTED = MARKDOWN | MDX | HTML | RESTRUCTURED | PLAIN | ASCIIDOC | NOTEBOOK
 
 
-def read(text: str, *, suffix: str, style: Style) -> Draft:
+def read(text: str, *, suffix: str, style: Style, slugs: Slugs = USUAL_SLUGS) -> Draft:
     """Read a document by the ending of its file name. Raises Unreadable, and nothing else, whatever the text."""
     with understanding():
-        return _read(text, suffix.lower(), style)
+        return _read(text, suffix.lower(), style, slugs)
 
 
 @contextmanager
@@ -44,7 +47,7 @@ def understanding() -> Iterator[None]:
         raise Unreadable(f"its text could not be understood ({type(exc).__name__}: {exc})") from exc
 
 
-def _read(text: str, suffix: str, style: Style) -> Draft:
+def _read(text: str, suffix: str, style: Style, slugs: Slugs) -> Draft:
     # Parsers are imported when the first page of their kind is met: a book rarely needs them all.
     if suffix in MDX or (suffix in MARKDOWN and style is Style.DOCUSAURUS):
         from bythebook.pages.readers import mdx
@@ -53,7 +56,15 @@ def _read(text: str, suffix: str, style: Style) -> Draft:
     if suffix in MARKDOWN:
         from bythebook.pages.readers import markdown
 
-        return markdown.read(text, style=style)
+        return markdown.read(text, style=style, slugs=slugs)
+    if suffix in NOTEBOOK:
+        from bythebook.pages.readers import notebook
+
+        return notebook.read(text, style=style)
+    return _read_without_style(text, suffix)
+
+
+def _read_without_style(text: str, suffix: str) -> Draft:
     if suffix in HTML:
         from bythebook.pages.readers import html
 
@@ -62,6 +73,10 @@ def _read(text: str, suffix: str, style: Style) -> Draft:
         from bythebook.pages.readers import restructured
 
         return restructured.read(text)
+    if suffix in ASCIIDOC:
+        from bythebook.pages.readers import asciidoc
+
+        return asciidoc.read(text)
     from bythebook.pages.readers import plain
 
     return plain.read(text)

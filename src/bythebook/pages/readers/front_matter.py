@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass
+from typing import Any
 
 from bythebook.pages import Unreadable
 
@@ -27,16 +28,22 @@ def split(text: str) -> tuple[FrontMatter, str]:
     Text between two rules that is no list of fields is part of the document. Raises Unreadable for fields that
     cannot be parsed.
     """
+    known, rest = fields(text)
+    return FrontMatter(*(_word(known.get(name)) for name in ("title", "slug", "id"))), rest
+
+
+def fields(text: str) -> tuple[dict[Any, Any], str]:
+    """Everything the front matter says, by its name, and the rest of the document. Raises as `split` does."""
     for pattern, load in ((_YAML, _yaml), (_TOML, _toml)):
         match = pattern.match(text)
         if match:
-            fields = load(match[1])
-            if fields is not None:
-                return FrontMatter(*(_word(fields.get(name)) for name in ("title", "slug", "id"))), text[match.end() :]
-    return FrontMatter(), text
+            found = load(match[1])
+            if found is not None:
+                return found, text[match.end() :]
+    return {}, text
 
 
-def _yaml(source: str) -> dict[object, object] | None:
+def _yaml(source: str) -> dict[Any, Any] | None:
     import yaml
 
     try:
@@ -52,7 +59,7 @@ def _yaml(source: str) -> dict[object, object] | None:
     return fields if isinstance(fields, dict) else None
 
 
-def _toml(source: str) -> dict[str, object] | None:
+def _toml(source: str) -> dict[Any, Any] | None:
     try:
         return tomllib.loads(source)
     except (tomllib.TOMLDecodeError, RecursionError) as exc:

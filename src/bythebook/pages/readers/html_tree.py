@@ -91,6 +91,7 @@ _FURNITURE_CLASSES = frozenset(
 )
 _FURNITURE_ROLES = frozenset(["navigation", "banner", "contentinfo", "search", "dialog", "alertdialog", "tooltip"])
 _ASIDE_OF_THE_TEXT = re.compile(r"admonition|callout|alert|note|tip|warning|caution|danger|topic|aside")
+_INVISIBLE = re.compile(r"display:none|visibility:hidden|font-size:0(?:[a-z%]*)(?=;|!|$)")
 _SHOWN_HIDDEN_ROLES = frozenset(["tabpanel"])
 _CONTENT = (
     *(".theme-doc-markdown", "article.md-content__inner", "article.bd-article", "#furo-main-content", "div.vp-doc"),
@@ -166,7 +167,7 @@ def _is_hidden(attributes: dict[str, str | None]) -> bool:
         # The tabs behind the open one are hidden until their label is clicked; they are still text of the page.
         return attributes.get("role") not in _SHOWN_HIDDEN_ROLES
     style = (attributes.get("style") or "").replace(" ", "").lower()
-    return "display:none" in style or "visibility:hidden" in style
+    return _INVISIBLE.search(style) is not None
 
 
 def _is_mark(node: LexborNode, attributes: dict[str, str | None]) -> bool:

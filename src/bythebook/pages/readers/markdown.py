@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from bythebook.pages import Kind, Unreadable
 from bythebook.pages.anchors import Anchors
 from bythebook.pages.compose import Draft, Part, Writer
-from bythebook.pages.generators import Style
+from bythebook.pages.generators import USUAL_SLUGS, Slugs, Style
 from bythebook.pages.readers import front_matter, html, markdown_blocks, myst
 
 if TYPE_CHECKING:
@@ -27,18 +27,18 @@ LONGEST_READING = 60.0
 """Seconds after which a page is given up: it was made to be slow."""
 
 
-def read(text: str, *, style: Style = Style.PLAIN) -> Draft:
+def read(text: str, *, style: Style = Style.PLAIN, slugs: Slugs = USUAL_SLUGS) -> Draft:
     """The document, with heading ids as `style` gives them. Raises Unreadable for broken front matter."""
     matter, body = front_matter.split(text)
-    return draft(body, style=style, title=matter.title, parser=_parser())
+    return draft(body, style=style, title=matter.title, parser=_parser(), slugs=slugs)
 
 
-def draft(body: str, *, style: Style, title: str, parser: MarkdownIt) -> Draft:
+def draft(body: str, *, style: Style, title: str, parser: MarkdownIt, slugs: Slugs = USUAL_SLUGS) -> Draft:
     """A document without its front matter."""
     env: dict[str, Any] = {}
     tokens = parser.parse(body, env)
     walk = _Walk(parser, env, style)
-    walk.anchors = Anchors(style, _explicit_ids(tokens))
+    walk.anchors = Anchors(style, _explicit_ids(tokens), slugs=slugs)
     walk.over(tokens)
     parts = walk.writer.finish()
     return Draft(title or title_of(parts), parts)

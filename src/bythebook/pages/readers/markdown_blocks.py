@@ -45,12 +45,13 @@ _LABELS = frozenset(
     ]
 )
 
-_STARTS = frozenset("{-*[:/!?=")
+_STARTS = frozenset("{-*[:/!?=(")
 _NOTHING = re.compile(
     r"\{\*.*\*\}|\{%.*%\}|\{!.*!\}|\{\{.*\}\}|\{:.*\}"  # includes, templates, attributes of the block above
     r"|-+8<-+.*"
     r"|\*\[[^\]]+\]:.*"  # an abbreviation's long form
-    r"|\[\[?_?toc_?\]\]?",
+    r"|\[\[?_?toc_?\]\]?"
+    r"|\([\w:.-]+\)=",  # a label of MyST
     re.IGNORECASE,
 )
 _BETWEEN_MARKS = re.compile(r"(?P<mark>:{3,}|/{3,})[ \t]*(?P<rest>.*)")

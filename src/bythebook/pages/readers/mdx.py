@@ -28,6 +28,7 @@ _ADDRESS = re.compile(r"<(?:[A-Za-z][A-Za-z0-9+.-]*:[^\s<>]*|[\w.+-]+@[\w.-]+)>"
 _NAME = re.compile(r"</?([\w.:-]*)")
 _ID = re.compile(r"\bid=(\"[^\"]*\"|'[^']*')")
 _CODE_ATTRIBUTE = re.compile(r"\bcode=\{`((?:\\.|[^`\\])*)`\}", re.DOTALL)
+_TAB_VALUE = re.compile(r"\bvalue=[\"']([^\"']+)[\"']")
 _LANGUAGE_ATTRIBUTE = re.compile(r"\blang(?:uage)?=[\"']([\w+#-]+)[\"']")
 
 # These have a shape of their own; the HTML reader knows it. Of all other tags only what they hold is seen.
@@ -138,6 +139,9 @@ def _of_attributes(tag: str) -> str:
     """The label a component shows, and code it was given as an attribute."""
     code = _CODE_ATTRIBUTE.search(tag)
     label = markdown.shown_attribute(tag)
+    if not label and tag.startswith("<TabItem"):
+        value = _TAB_VALUE.search(tag)
+        label = value[1] if value else ""
     if code is None:
         return label
     language = _LANGUAGE_ATTRIBUTE.search(tag)

@@ -42,7 +42,7 @@ _SAFE = {
 def read(text: str) -> Draft:
     """The document, with section ids as Sphinx gives them. A directive or role nobody knows keeps its text."""
     document = _parsed(text)
-    walk = _Walk(document)
+    walk = _Walk(document, counted=not sphinx_words.may_take_numbers(text))
     walk.over(document)
     parts = walk.writer.finish()
     return Draft(next((part.text for part in parts if part.kind is Kind.HEADING), ""), parts)
@@ -64,8 +64,9 @@ def _parsed(text: str) -> nodes.document:
 class _Walk:
     """One pass over a document tree."""
 
-    def __init__(self, document: nodes.document) -> None:
+    def __init__(self, document: nodes.document, *, counted: bool) -> None:
         self.writer = Writer()
+        self._counted = counted
         self._level = 0
         self._replacements = {
             name: definition
@@ -93,7 +94,7 @@ class _Walk:
 
     def title(self, node: nodes.Node) -> None:
         if isinstance(node.parent, nodes.section):
-            anchor = next(iter(node.parent["ids"]), "")
+            anchor = _anchor(node.parent, counted=self._counted)
             self.writer.heading(self._text(node), level=min(self._level, 6), anchor=anchor)
         else:
             self.writer.paragraph(self._text(node))
@@ -146,6 +147,20 @@ class _Walk:
                     yield " "
 
 
+def _anchor(section: nodes.section, *, counted: bool) -> str:
+    """The id of a section. One that is only a number is known where all that takes numbers is `counted`.
+
+    Where it is not, a label in front of the section is as good; and no id is better than a wrong one.
+    """
+    anchor = str(next(iter(section["ids"]), ""))
+    if counted or not _NUMBERED.fullmatch(anchor):
+        return anchor
+    place = section.parent.index(section)
+    before = section.parent.children[place - 1] if place else None
+    return str(next(iter(before["ids"]), "")) if isinstance(before, nodes.target) else ""
+
+
+_NUMBERED = re.compile(r"id[0-9]+")
 _UNSEEN = frozenset(
     ["comment", "footnote_reference", "image", "pending", "raw", "substitution_definition", "system_message", "label"]
 )

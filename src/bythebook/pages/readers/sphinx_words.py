@@ -57,6 +57,21 @@ _VERSIONS = {
 }
 
 
+_WITHOUT_NUMBERS = frozenset(
+    [
+        *("toctree", "index", "highlight", "currentmodule", "module", "literalinclude", "only", "seealso", "rubric"),
+        *("code-block", "sourcecode", "glossary", "hlist", "centered", "tab", "tabs", "group-tab", "todo"),
+        *_VERSIONS,
+    ]
+)
+
+
+def may_take_numbers(text: str) -> bool:
+    """Whether a page has directives that only Sphinx knows, and that may take the numbers sections are known by."""
+    names = {found.lower() for found in _DIRECTIVE.findall(text)}
+    return any(name not in en.directives and name not in _WITHOUT_NUMBERS for name in names)
+
+
 @contextmanager
 def introduced(text: str) -> Iterator[None]:
     """For a while, docutils knows every directive and role that `text` uses, and no other page's."""

@@ -23,7 +23,9 @@
       ready: "The answer is there.", stopped: "Stopped.", you: "You asked", book: "The book", about: "Ask about this",
       marked: "Marked text", only: "Only this text", boost: "With the whole book", drop: "Remove the marked text",
       offline: "You are offline. Your question is kept; try again when you are connected.",
-      unreachable: "The book cannot be reached right now.", wait: "You can ask again in {s} seconds.",
+      unreachable: "The book cannot be reached right now.", wait: "You can ask again in {t}.",
+      hello: "What would you like to know?", busy: "Many are asking right now.", late: "The answer took too long.",
+      rephrase: "This question could not be read. Please put it another way.", full: "This conversation has become too long.",
       everywhere: "The whole book", where: "Look in", foot: "Answers come only from this book, each with its source.",
     },
     de: {
@@ -35,7 +37,9 @@
       you: "Du hast gefragt", book: "Das Buch", about: "Dazu fragen", marked: "Markierter Text",
       only: "Nur dieser Text", boost: "Mit dem ganzen Buch", drop: "Markierten Text entfernen",
       offline: "Du bist offline. Deine Frage bleibt stehen; versuch es wieder, wenn du verbunden bist.",
-      unreachable: "Das Buch ist gerade nicht erreichbar.", wait: "In {s} Sekunden kannst du wieder fragen.",
+      unreachable: "Das Buch ist gerade nicht erreichbar.", wait: "In {t} kannst du wieder fragen.",
+      hello: "Was möchtest du wissen?", busy: "Gerade fragen sehr viele.", late: "Die Antwort hat zu lange gedauert.",
+      rephrase: "Diese Frage war nicht lesbar. Bitte formuliere sie anders.", full: "Dieses Gespräch ist zu lang geworden.",
       everywhere: "Das ganze Buch", where: "Suchen in", foot: "Antworten stammen nur aus diesem Buch, jede mit Quelle.",
     },
     fr: {
@@ -48,7 +52,9 @@
       marked: "Texte sélectionné", only: "Ce texte seulement", boost: "Avec tout le livre",
       drop: "Retirer le texte sélectionné",
       offline: "Vous êtes hors ligne. Votre question est gardée ; réessayez une fois connecté.",
-      unreachable: "Le livre est injoignable pour le moment.", wait: "Vous pourrez redemander dans {s} secondes.",
+      unreachable: "Le livre est injoignable pour le moment.", wait: "Vous pourrez redemander dans {t}.",
+      hello: "Que voulez-vous savoir ?", busy: "Beaucoup de questions arrivent en ce moment.", late: "La réponse a pris trop de temps.",
+      rephrase: "Cette question n’a pas pu être lue. Formulez-la autrement.", full: "Cette conversation est devenue trop longue.",
       everywhere: "Tout le livre", where: "Chercher dans",
       foot: "Les réponses viennent uniquement de ce livre, chacune avec sa source.",
     },
@@ -61,7 +67,9 @@
       you: "Preguntaste", book: "El libro", about: "Preguntar sobre esto", marked: "Texto seleccionado",
       only: "Solo este texto", boost: "Con todo el libro", drop: "Quitar el texto seleccionado",
       offline: "Estás sin conexión. Tu pregunta se conserva; inténtalo cuando vuelvas a conectarte.",
-      unreachable: "No se puede acceder al libro ahora.", wait: "Puedes volver a preguntar en {s} segundos.",
+      unreachable: "No se puede acceder al libro ahora.", wait: "Puedes volver a preguntar en {t}.",
+      hello: "¿Qué te gustaría saber?", busy: "Ahora mismo preguntan muchos.", late: "La respuesta ha tardado demasiado.",
+      rephrase: "No se pudo leer esta pregunta. Formúlala de otra manera.", full: "Esta conversación es ya demasiado larga.",
       everywhere: "Todo el libro", where: "Buscar en", foot: "Las respuestas salen solo de este libro, con su fuente.",
     },
     ar: {
@@ -72,7 +80,9 @@
       ready: "الإجابة جاهزة.", stopped: "توقف.", you: "سألت", book: "الكتاب", about: "اسأل عن هذا",
       marked: "النص المحدد", only: "هذا النص فقط", boost: "مع الكتاب كله", drop: "أزل النص المحدد",
       offline: "أنت غير متصل. سؤالك محفوظ؛ حاول مرة أخرى عند الاتصال.", unreachable: "لا يمكن الوصول إلى الكتاب الآن.",
-      wait: "يمكنك السؤال مجدداً بعد {s} ثانية.", everywhere: "الكتاب كله", where: "ابحث في",
+      hello: "ماذا تريد أن تعرف؟", busy: "كثيرون يسألون الآن.", late: "استغرقت الإجابة وقتاً طويلاً.",
+      rephrase: "تعذرت قراءة السؤال. صغه بطريقة أخرى.", full: "أصبحت هذه المحادثة طويلة جداً.",
+      wait: "يمكنك السؤال مجدداً بعد {t}.", everywhere: "الكتاب كله", where: "ابحث في",
       foot: "الإجابات من هذا الكتاب وحده، ولكل منها مصدر.",
     },
   };
@@ -95,7 +105,7 @@
 
   const ICONS = {
     book: "M4 5.5A2.5 2.5 0 0 1 6.5 3H20v15H6.5A2.5 2.5 0 0 0 4 20.5zM4 20.5A2.5 2.5 0 0 0 6.5 23H20v-5M8.5 8h7M8.5 12h5",
-    close: "M6 6l12 12M18 6L6 18", fresh: "M12 5v14M5 12h14", send: "M5 12h14M13 6l6 6-6 6", stop: "M7 7h10v10H7z",
+    close: "M6 6l12 12M18 6L6 18", fresh: "M12 5v14M5 12h14", send: "M5 12h14M13 6l6 6-6 6", stop: "M6.5 6.500h11v11h-11z",
     copy: "M9 9h11v11H9zM5 15H4V4h11v1", retry: "M4 12a8 8 0 1 0 2.5-5.800M4 4v5h5",
     up: "M7 11v9H4v-9zM7 11l4-8c1.5 0 2.5 1 2.200 2.800L12.5 9H19c1 0 1.800 1 1.5 2l-2 7.500c-.2.900-1 1.5-1.900 1.5H7",
     down: "M17 13V4h3v9zM17 13l-4 8c-1.5 0-2.5-1-2.200-2.800l.7-3.200H5c-1 0-1.800-1-1.5-2l2-7.500C5.700 4.600 6.5 4 7.400 4H17",
@@ -137,6 +147,20 @@
     }
     return root;
   };
+
+  /** Put new nodes where old ones are. What is the same stays, so that a long answer is not laid out anew at each word. */
+  const graft = (home, old, fresh) => {
+    let same = 0;
+    while (same < old.length && same < fresh.length && old[same].isEqualNode(fresh[same])) same += 1;
+    const [grown, now] = [old[same], fresh[same]];
+    if (grown?.localName && now && grown.cloneNode().isEqualNode(now.cloneNode())) {
+      graft(grown, [...grown.childNodes], [...now.childNodes]);
+      same += 1;
+    }
+    for (const node of old.slice(same)) node.remove();
+    home.append(...fresh.slice(same));
+  };
+
   const attribute = (node, name, value) => {
     if (name === "href") lead(node, value);
     else if (name === "class" || name === "start" || name === "tabindex") node.setAttribute(name, value);
@@ -158,6 +182,7 @@
   class Refused extends Error {
     constructor(response) {
       super(response.user_message || "");
+      this.code = response.error || "";
       this.wait = Math.ceil(response.retry_after || 0);
     }
   }
@@ -287,6 +312,15 @@
 
   const SLOW = 4000;
 
+  /** A quote without the lines of the table it stands in. */
+  const plain = (quote) => quote.replace(/^\s*\||\|\s*$/gm, "").replace(/\s*\|\s*/g, " · ").trim();
+
+  /** A span of time as people say it: seconds while one waits for it, then minutes and hours. */
+  const spell = (seconds, lang) => {
+    const [size, unit] = [[3600, "hour"], [60, "minute"], [1, "second"]].find(([of]) => seconds >= of * 2 || of === 1);
+    return new Intl.NumberFormat(lang, { style: "unit", unit, unitDisplay: "long" }).format(Math.ceil(seconds / size));
+  };
+
   /** One question with its answer, as it is shown. */
   class Turn {
     constructor(assistant, question, marked) {
@@ -298,9 +332,10 @@
       this.answer = el("div", { className: "answer", dir: "auto" });
       this.below = el("div", { className: "below" });
       this.citations = new Map();
+      this.coming = [];
       this.node = el(
         "article", { "aria-label": question },
-        el(assistant.isPage ? "h2" : "h3", { className: "question", dir: "auto" }, el("span", { className: "aside" }, `${this.words.you}: `), question),
+        el(assistant.isPage ? "h2" : "h3", { className: "question" }, el("span", { className: "aside" }, `${this.words.you}: `), el("span", { dir: "auto" }, question)),
         marked && el("blockquote", { className: "marked", dir: "auto" }, marked.text),
         this.status, this.answer, this.below,
       );
@@ -315,18 +350,31 @@
       this.below.replaceChildren();
       this.answer.replaceChildren();
       this.answer.classList.remove("broken");
-      this.say(this.words.looking);
-      const slow = setTimeout(() => this.say(this.words.slow), SLOW);
+      this.wait(this.words.looking);
+      this.node.setAttribute("aria-busy", "true");
       try {
-        for await (const event of this.assistant.book.ask(await this.body(), stop.signal)) {
-          if (event.name === "delta") clearTimeout(slow);
-          this.hear(event);
-        }
+        await this.listen(stop.signal);
       } catch (error) {
         this.fail(error);
       } finally {
-        clearTimeout(slow);
+        clearTimeout(this.slow);
         this.stop = undefined;
+        this.node.removeAttribute("aria-busy");
+      }
+    }
+
+    /** Follow the answer. A conversation that is gone on the server is begun anew, once. */
+    async listen(signal, tries = 2) {
+      const { book } = this.assistant;
+      try {
+        for await (const event of book.ask(await this.body(), signal)) {
+          if (event.name === "delta") clearTimeout(this.slow);
+          this.hear(event);
+        }
+      } catch (error) {
+        if (error.code !== "not_found" || tries === 1) throw error;
+        book.remember("session", null);
+        await this.listen(signal, tries - 1);
       }
     }
 
@@ -342,34 +390,53 @@
 
     hear({ name, data }) {
       if (name === "state" && data.state === "generating") this.begin();
-      else if (name === "delta") this.assistant.follow(() => this.write(data));
-      else if (name === "answer") this.assistant.follow(() => this.conclude(data));
+      else if (name === "delta") this.note(data);
+      else if (name === "answer") this.conclude(data);
       else if (name === "error") throw new Refused(data);
     }
 
     /** The answer begins, perhaps anew: a stream that broke is told again from its start. */
     begin() {
-      this.say(this.words.writing);
+      this.wait(this.words.writing);
+      this.coming = [];
       this.answer.replaceChildren();
     }
 
-    write({ settled, html }) {
-      while (this.answer.children.length > settled) this.answer.lastChild.remove();
-      this.answer.append(build(html));
+    /** Say what is being waited for, and that it takes long when it does. */
+    wait(text) {
+      this.say(text);
+      clearTimeout(this.slow);
+      this.slow = setTimeout(() => this.say(this.words.slow), SLOW);
+    }
+
+    /** What comes between two frames of the screen is shown at once: only the last word on each block counts. */
+    note(delta) {
+      this.coming = [...this.coming.filter(({ settled }) => settled < delta.settled), delta];
+      this.assistant.follow(() => this.write());
+    }
+
+    write() {
+      for (const { settled, html } of this.coming) {
+        graft(this.answer, [...this.answer.children].slice(settled), [...build(html).children]);
+      }
+      this.coming = [];
     }
 
     conclude(response) {
       this.response = response;
-      this.show(response.html, response.citations, new Map(response.sources.map((s) => [s.chunk_id, s])));
+      this.coming = [];
+      this.show(response.answer, response.html, response.citations, response.sources);
       this.say("");
       this.assistant.tell(this.words.ready);
-      this.below.append(this.actions());
     }
 
-    show(html, citations, sources = new Map()) {
+    /** A whole answer, of now or of earlier. One of earlier has no sources, and can no longer be rated. */
+    show(text, html, citations, sources = []) {
+      this.text = text;
       this.citations = new Map(citations.map((citation) => [String(citation.number), citation]));
       this.answer.replaceChildren(build(html));
-      if (citations.length) this.below.append(this.listed(citations, sources));
+      if (citations.length) this.below.append(this.listed(citations, new Map(sources.map((s) => [s.chunk_id, s]))));
+      this.below.append(this.actions());
     }
 
     listed(citations, sources) {
@@ -379,7 +446,7 @@
           "li", { value: citation.number },
           lead(el("a", { dir: "auto" }, citation.title), citation.url),
           section && section !== citation.title ? el("span", { className: "section", dir: "auto" }, section) : null,
-          el("q", { dir: "auto" }, citation.excerpt),
+          el("q", { dir: "auto" }, plain(citation.excerpt)),
         );
       });
       return el("details", { className: "sources", open: true }, el("summary", {}, this.words.sources), el("ol", {}, ...items));
@@ -394,8 +461,8 @@
         "div", { className: "actions" },
         press("copy", words.copy, () => this.copy(rated)),
         press("retry", words.retry, () => this.assistant.again(this)),
-        press("up", words.up, () => this.rate("up", "", bar, rated)),
-        press("down", words.down, () => this.complain(bar, rated)),
+        this.response && press("up", words.up, () => this.rate("up", "", bar, rated)),
+        this.response && press("down", words.down, () => this.complain(bar, rated)),
         rated,
       );
       return bar;
@@ -403,7 +470,17 @@
 
     async copy(said) {
       const lines = [...this.citations.values()].map((c) => `[${c.number}] ${c.title}: ${c.url}`);
-      await navigator.clipboard.writeText([this.response.answer, ...lines].join("\n"));
+      const text = [this.text, ...lines].join("\n");
+      try {
+        await navigator.clipboard.writeText(text);
+      } catch {
+        // Without a secure connection there is only the old way.
+        const aside = el("textarea", { className: "aside", value: text });
+        this.below.append(aside);
+        aside.select();
+        document.execCommand("copy");
+        aside.remove();
+      }
       said.textContent = this.words.copied;
     }
 
@@ -414,6 +491,7 @@
       form.addEventListener("submit", (event) => {
         event.preventDefault();
         form.remove();
+        bar.children[3].focus();
         this.rate("down", reason.value.trim(), bar, said);
       });
       bar.after(form);
@@ -433,22 +511,36 @@
     }
 
     fail(error) {
+      this.write();
       this.answer.classList.add("broken");
       const stopped = error.name === "AbortError";
-      const away = navigator.onLine ? this.words.unreachable : this.words.offline;
-      this.say(stopped ? this.words.stopped : (error instanceof Refused && error.message) || away, !stopped);
-      const again = el("button", { type: "button", className: "small wide", onclick: () => this.assistant.again(this) }, this.words.retry);
-      this.below.replaceChildren(again);
+      this.say(stopped ? this.words.stopped : this.reason(error), !stopped);
+      const { assistant, words } = this;
+      const full = error.code === "context_overflow";
+      const again = el("button", {
+        type: "button", className: "small wide", onclick: () => (full ? assistant.restart() : assistant.again(this)),
+      }, full ? words.fresh : words.retry);
+      this.below.replaceChildren(el("div", { className: "again" }, again));
       if (error.wait) this.count(error.wait, again);
+    }
+
+    /** What went wrong, in the reader's language where we have the words for it. */
+    reason(error) {
+      const { words } = this;
+      const ours = {
+        rate_limit: words.busy, timeout: words.late, invalid_input: words.rephrase, context_overflow: words.full,
+        unavailable: words.unreachable, api_error: words.unreachable, retrieval_error: words.unreachable,
+      };
+      if (error instanceof Refused) return ours[error.code] || error.message || words.unreachable;
+      return navigator.onLine ? words.unreachable : words.offline;
     }
 
     /** Let nobody try again before it can work, and say how long that is. */
     count(seconds, again) {
-      const left = el("span", { className: "aside" });
-      again.disabled = true;
+      const left = el("span", { className: "left" });
       again.after(left);
       const tick = () => {
-        left.textContent = seconds > 0 ? this.words.wait.replace("{s}", seconds) : "";
+        left.textContent = seconds > 0 ? this.words.wait.replace("{t}", spell(seconds, this.assistant.lang)) : "";
         again.disabled = seconds > 0;
         if (seconds > 0 && again.isConnected) setTimeout(tick, 1000);
         seconds -= 1;
@@ -480,6 +572,23 @@
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] > 0.18 ? "#000" : "#fff";
   };
 
+  /** The theme the site itself has chosen, where it says so: Docusaurus, MkDocs Material, Furo and many others do. */
+  const lighting = () => {
+    for (const { dataset, classList } of [document.documentElement, document.body]) {
+      const said = dataset.theme || dataset.mdColorScheme || (classList.contains("dark") ? "dark" : "");
+      if (said === "light" || said === "default") return "light";
+      if (said === "dark" || said === "slate") return "dark";
+    }
+    return "";
+  };
+
+  /** What the search of the site itself is opened with. Two things must not open at one key. */
+  const taken = () => {
+    if (document.querySelector(".DocSearch, .DocSearch-Button, .navbar__search-input")) return ["/", "ctrl+k"];
+    if (document.querySelector("[data-md-component=search], .search-button, .sidebar-search, .pst-search-dialog")) return ["/"];
+    return [];
+  };
+
   class Assistant extends HTMLElement {
     /** What the author has chosen: see the attributes in the manual. Called once, before the element is shown. */
     configure(base, chosen) {
@@ -506,7 +615,8 @@
       this.tip = el("div", { className: "tip", role: "tooltip", id: "tip", hidden: true });
       this.live = el("div", { className: "aside", role: "status" });
       this.wrap = el("div", { className: `wrap ${this.isPage ? "page" : "widget"}`, dir: this.dir, lang: this.lang });
-      this.wrap.append(this.panel, this.tip, this.live);
+      this.panel.append(this.tip);
+      this.wrap.append(this.panel, this.live);
       root.append(this.wrap);
       root.addEventListener("keydown", (event) => this.key(event));
       root.addEventListener("mouseout", () => this.unhint());
@@ -517,10 +627,17 @@
 
     dress() {
       const colour = /^#[0-9a-f]{6}$/i.test(this.chosen.color || "") ? this.chosen.color : "#1f5fbf";
-      const theme = ["light", "dark"].includes(this.chosen.theme) ? this.chosen.theme : "light dark";
       const style = new CSSStyleSheet();
-      style.replaceSync(`.wrap { --accent: ${colour}; --on-accent: ${ink(colour)}; color-scheme: ${theme}; }`);
       this.shadowRoot.adoptedStyleSheets.push(style);
+      const paint = () => {
+        const theme = ["light", "dark"].includes(this.chosen.theme) ? this.chosen.theme : (!this.isPage && lighting()) || "light dark";
+        style.replaceSync(`.wrap { --accent: ${colour}; --on-accent: ${ink(colour)}; color-scheme: ${theme}; }`);
+      };
+      paint();
+      if (this.isPage || this.chosen.theme) return;
+      const watched = { attributes: true, attributeFilter: ["class", "data-theme", "data-md-color-scheme"] };
+      const observer = new MutationObserver(paint);
+      for (const node of [document.documentElement, document.body]) observer.observe(node, watched);
     }
 
     /** A button beside the page, and what opens the panel: the button, a key, or some marked text. */
@@ -538,7 +655,7 @@
       this.pick.addEventListener("click", () => this.take());
       this.panel.hidden = true;
       this.wrap.append(this.launcher, this.pick);
-      document.addEventListener("keydown", (event) => this.shortcut(event));
+      addEventListener("keydown", (event) => this.shortcut(event), true);
       document.addEventListener("selectionchange", () => {
         clearTimeout(this.marking);
         this.marking = setTimeout(() => this.offer(), 200);
@@ -549,6 +666,11 @@
     drawn() {
       const { words, chosen } = this;
       this.thread = el("div", { className: "thread", tabIndex: 0, role: "region", "aria-label": words.book });
+      this.atEnd = true;
+      this.thread.addEventListener("scroll", () => {
+        const { scrollHeight, scrollTop, clientHeight } = this.thread;
+        this.atEnd = scrollHeight - scrollTop - clientHeight < 60;
+      }, { passive: true });
       this.input = el("textarea", { rows: 1, maxLength: 1000, placeholder: words.hint, "aria-label": words.question, dir: "auto" });
       this.input.addEventListener("keydown", (event) => {
         if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -557,7 +679,7 @@
       });
       this.go = el("button", { type: "submit", className: "go", title: words.ask, "aria-label": words.ask }, icon("send"));
       this.chip = el("div", { className: "chip", hidden: true });
-      const form = el("form", {}, this.chip, this.input, this.go);
+      const form = el("form", {}, this.chip, el("div", { className: "box" }, this.input, this.go));
       form.addEventListener("submit", (event) => {
         event.preventDefault();
         this.submit();
@@ -568,7 +690,7 @@
       return el(
         "section", { className: "panel", role: this.isPage ? "main" : "dialog", "aria-labelledby": "title" },
         el(
-          "header", {}, title, this.scope(),
+          "header", {}, icon("book"), title, this.scope(),
           button("fresh", words.fresh, () => this.restart()),
           this.isPage ? null : button("close", words.close, () => this.hide()),
         ),
@@ -616,18 +738,20 @@
       for (const [at, message] of said.entries()) {
         if (message.role !== "assistant" || at === 0) continue;
         const turn = new Turn(this, said[at - 1].content);
-        turn.show(message.html, message.citations);
+        turn.show(message.content, message.html, message.citations);
         this.thread.append(turn.node);
       }
-      if (!said.length) this.suggest();
-      this.thread.scrollTop = this.thread.scrollHeight;
+      if (said.length) this.thread.scrollTop = this.thread.scrollHeight;
+      else this.suggest();
     }
 
     suggest() {
-      if (this.thread.childElementCount || !this.questions.length) return;
+      if (this.thread.childElementCount) return;
       const offered = this.questions.map((text) =>
         el("button", { type: "button", className: "offer", dir: "auto", onclick: () => this.ask(text) }, text));
-      this.thread.append(el("div", { className: "offers" }, ...offered));
+      this.thread.append(
+        el("div", { className: "welcome" }, icon("book"), el("p", {}, this.words.hello), el("div", { className: "offers" }, ...offered)),
+      );
     }
 
     submit() {
@@ -642,7 +766,7 @@
     async ask(question) {
       if (this.turn?.stop) return;
       this.input.value = "";
-      this.thread.querySelector(".offers")?.remove();
+      this.thread.querySelector(".welcome")?.remove();
       const turn = new Turn(this, question, this.marked);
       this.unmark();
       this.thread.append(turn.node);
@@ -658,12 +782,14 @@
       this.turn = turn;
       this.switch("stop", this.words.stop);
       turn.node.scrollIntoView({ block: "start" });
+      this.atEnd = true;
       await turn.ask();
       this.switch("send", this.words.ask);
     }
 
     switch(name, label) {
       this.go.replaceChildren(icon(name));
+      this.go.classList.toggle("stopping", name === "stop");
       this.go.title = label;
       this.go.setAttribute("aria-label", label);
     }
@@ -676,12 +802,14 @@
       this.input.focus();
     }
 
-    /** Change what is shown, and stay at its end if that is where the reader is. */
+    /** Change what is shown with the next frame, and stay at its end if that is where the reader is. */
     follow(change) {
-      const { thread } = this;
-      const atEnd = thread.scrollHeight - thread.scrollTop - thread.clientHeight < 60;
-      change();
-      if (atEnd) thread.scrollTop = thread.scrollHeight;
+      if (this.following) return;
+      this.following = requestAnimationFrame(() => {
+        this.following = undefined;
+        change();
+        if (this.atEnd) this.thread.scrollTop = this.thread.scrollHeight;
+      });
     }
 
     /** For those who hear the page rather than see it. */
@@ -691,7 +819,7 @@
 
     hint(link, citation) {
       const { tip } = this;
-      tip.replaceChildren(el("strong", { dir: "auto" }, citation.title), el("q", { dir: "auto" }, citation.excerpt));
+      tip.replaceChildren(el("strong", { dir: "auto" }, citation.title), el("q", { dir: "auto" }, plain(citation.excerpt)));
       tip.hidden = false;
       link.setAttribute("aria-describedby", "tip");
       const at = link.getBoundingClientRect();
@@ -706,12 +834,16 @@
 
     // Keys and marked text
 
+    /** A key the author has chosen is ours alone. Without a choice the site's own search comes first. */
     shortcut(event) {
-      if (event.defaultPrevented || event.altKey) return;
-      const slash = event.key === "/" && !event.ctrlKey && !event.metaKey && !editable(event.composedPath()[0]);
-      const search = event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey) && !event.shiftKey;
-      if (!slash && !search) return;
+      if (event.defaultPrevented || event.altKey || event.shiftKey) return;
+      const command = event.ctrlKey || event.metaKey;
+      const pressed = command ? `ctrl+${event.key.toLowerCase()}` : event.key;
+      const chosen = this.chosen.keys?.toLowerCase().split(/\s+/);
+      const ours = chosen || ["/", "ctrl+k"].filter((key) => !taken().includes(key));
+      if (!ours.includes(pressed) || (!command && editable(event.composedPath()[0]))) return;
       event.preventDefault();
+      event.stopImmediatePropagation();
       this.show();
     }
 
@@ -771,113 +903,166 @@
     * { box-sizing: border-box; }
     [hidden] { display: none !important; }
     .wrap {
-      --paper: light-dark(#fff, #16191f); --text: light-dark(#1b1f27, #e7e9ee); --faint: light-dark(#596273, #a3acbc);
-      --line: light-dark(#d5dae3, #363d4a); --shade: light-dark(#f3f5f9, #1f242d); --link: light-dark(#1a4fa3, #93b9ff);
-      --error: light-dark(#a3211a, #ff9d94);
-      font: 16px/1.5 system-ui, "Segoe UI", Roboto, "Noto Sans", sans-serif; color: var(--text); text-align: start;
+      --paper: light-dark(#fff, #15181d); --text: light-dark(#1a1e26, #e8eaee); --faint: light-dark(#596273, #a5aebd);
+      --line: light-dark(#e1e5ec, #323944); --shade: light-dark(#f5f6f9, #1e232b); --link: light-dark(#1a4fa3, #93b9ff);
+      --error: light-dark(#a3211a, #ff9d94); --edge: light-dark(#858e9e, #6c7686);
+      --tint: light-dark(color-mix(in srgb, var(--accent) 11%, #fff), color-mix(in srgb, var(--accent) 32%, #15181d)); --mono: ui-monospace, "SF Mono", Menlo, Consolas, monospace;
+      font: 15px/1.6 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; color: var(--text); text-align: start;
     }
-    button, input, select, textarea { font: inherit; color: inherit; }
-    button { cursor: pointer; }
-    button:disabled { cursor: default; opacity: 0.6; }
-    :focus-visible { outline: 3px solid var(--link); outline-offset: 2px; }
-    svg { width: 1.25em; height: 1.25em; fill: none; stroke: currentColor; stroke-width: 1.8; stroke-linecap: round; stroke-linejoin: round; display: block; }
+    button, input, select, textarea { font: inherit; color: inherit; margin: 0; }
+    button { cursor: pointer; touch-action: manipulation; }
+    button:disabled { cursor: default; opacity: 0.65; }
+    :focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
+    svg { width: 1.25em; height: 1.25em; fill: none; stroke: currentColor; stroke-width: 1.75; stroke-linecap: round; stroke-linejoin: round; display: block; flex: none; }
     .aside { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
-    .below .aside { position: static; width: auto; height: auto; clip-path: none; white-space: normal; color: var(--faint); margin-inline-start: 0.6em; }
 
-    .launcher, .pick { border: 0; background: var(--accent); color: var(--on-accent); box-shadow: 0 4px 16px #0005; z-index: 2147483000; position: fixed; }
-    .launcher { inset-block-end: 20px; inset-inline-end: 20px; width: 56px; height: 56px; border-radius: 50%; display: grid; place-items: center; }
+    .launcher, .pick { border: 0; background: var(--accent); color: var(--on-accent); box-shadow: 0 1px 2px #0003, 0 6px 20px #0004; z-index: 2147483000; position: fixed; }
+    .launcher { inset-block-end: 20px; inset-inline-end: 20px; width: 56px; height: 56px; border-radius: 50%; display: grid; place-items: center; padding: 0; }
+    .launcher:hover, .pick:hover, .go:hover { filter: brightness(1.08); }
     .left .launcher { inset-inline: 20px auto; }
     .launcher svg { width: 26px; height: 26px; }
-    .pick { padding: 6px 12px; border-radius: 8px; font-size: 14px; }
+    .pick { padding: 7px 14px; border-radius: 99px; font-size: 14px; font-weight: 500; }
 
     .panel { display: flex; flex-direction: column; background: var(--paper); }
     .widget .panel {
-      position: fixed; inset-block-end: 88px; inset-inline-end: 20px; width: min(430px, calc(100vw - 40px));
-      height: min(680px, calc(100dvh - 110px)); border: 1px solid var(--line); border-radius: 14px; box-shadow: 0 12px 48px #0006;
-      z-index: 2147483001; overflow: hidden;
+      position: fixed; inset-block-end: 88px; inset-inline-end: 20px; width: min(440px, calc(100vw - 40px));
+      height: min(700px, calc(100dvh - 108px)); border: 1px solid var(--line); border-radius: 18px;
+      box-shadow: 0 2px 6px #0001, 0 18px 60px #0004; z-index: 2147483001; overflow: hidden;
     }
     .left .panel { inset-inline: 20px auto; }
-    .page { position: fixed; inset: 0; background: var(--paper); }
+    .page { position: fixed; inset: 0; background: var(--paper); font-size: 16px; }
     .page .panel { height: 100%; }
-    .page .panel > * { width: 100%; max-width: 800px; margin-inline: auto; }
-    header { display: flex; align-items: center; gap: 6px; padding: 10px 12px 10px 16px; border-block-end: 1px solid var(--line); }
-    h1, header h2 { font-size: 17px; margin: 0; flex: 1; min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
-    .page h1 { font-size: 22px; }
-    select { background: var(--paper); border: 1px solid var(--line); border-radius: 8px; padding: 4px; max-width: 45%; min-height: 32px; }
-    .small { border: 0; background: none; color: var(--faint); padding: 7px; border-radius: 8px; min-width: 32px; min-height: 32px; display: inline-grid; place-items: center; }
+    .page .panel > :not(.tip) { padding-inline: max(20px, calc(50% - 380px)); }
+
+    header { display: flex; align-items: center; gap: 8px; padding-block: 10px; padding-inline: 18px 10px; border-block-end: 1px solid var(--line); min-height: 56px; }
+    header > svg { color: light-dark(color-mix(in srgb, var(--accent) 80%, #000), color-mix(in srgb, var(--accent) 55%, #fff)); }
+    h1, header h2 { font-size: 16px; font-weight: 650; letter-spacing: -0.01em; margin: 0; flex: 1; min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+    h1 { font-size: 18px; }
+    select { background: var(--paper); border: 1px solid var(--line); border-radius: 9px; padding: 4px 8px; max-width: 45%; min-height: 34px; font-size: 14px; text-overflow: ellipsis; }
+    select:hover { border-color: var(--edge); }
+    .small { border: 0; background: none; color: var(--faint); padding: 7px; border-radius: 9px; min-width: 34px; min-height: 34px; display: inline-grid; place-items: center; }
     .small:hover { background: var(--shade); color: var(--text); }
-    .small.wide { border: 1px solid var(--line); color: var(--text); padding: 5px 12px; }
-    .small[aria-pressed="true"] { color: var(--link); }
-    .thread { flex: 1; overflow-y: auto; overscroll-behavior: contain; padding: 8px 16px 16px; min-height: 0; }
-    article { padding-block: 12px 4px; overflow-wrap: anywhere; }
-    article + article { border-block-start: 1px solid var(--line); margin-block-start: 12px; }
-    .question { font-size: 16px; margin: 0 0 8px; }
-    .status { margin: 0; color: var(--faint); font-size: 14px; min-height: 0; }
-    .status:empty { display: none; }
-    .status.error { color: var(--error); }
-    .answer.broken { opacity: 0.6; }
-    .answer > :first-child { margin-block-start: 0.3em; }
-    .answer p, .answer ul, .answer ol, .answer pre, .answer table, .answer blockquote { margin-block: 0 0.8em; }
-    .answer ul, .answer ol { padding-inline-start: 1.4em; }
-    .answer h3, .answer h4, .answer h5, .answer h6 { margin: 0.8em 0 0.3em; font-size: 1.05em; }
-    .answer pre { background: var(--shade); border: 1px solid var(--line); border-radius: 8px; padding: 10px 12px; overflow-x: auto; direction: ltr; text-align: left; }
-    code { font: 0.88em/1.45 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
-    :not(pre) > code, .maths { background: var(--shade); border-radius: 4px; padding: 0.1em 0.3em; }
-    .answer table { border-collapse: collapse; display: block; overflow-x: auto; max-width: 100%; }
-    th, td { border: 1px solid var(--line); padding: 4px 8px; text-align: start; }
-    td.right, th.right { text-align: end; } td.center, th.center { text-align: center; }
-    blockquote { margin-inline: 0; padding-inline-start: 12px; border-inline-start: 3px solid var(--line); color: var(--faint); }
-    a { color: var(--link); }
-    .cite {
-      display: inline-block; min-width: 1.5em; padding: 0 0.35em; margin-inline: 1px; border-radius: 6px; background: var(--shade);
-      border: 1px solid var(--line); color: var(--link); font-size: 0.78em; line-height: 1.45; text-align: center; text-decoration: none; vertical-align: 0.12em;
+    .small.wide { border: 1px solid var(--line); background: var(--paper); color: var(--text); padding: 5px 14px; font-size: 14px; font-weight: 500; }
+    .small.wide:hover:enabled { border-color: var(--edge); background: var(--shade); }
+    .small[aria-pressed="true"] { color: var(--link); background: var(--shade); }
+
+    .thread { flex: 1; overflow-y: auto; overscroll-behavior: contain; scrollbar-width: thin; padding: 18px; min-height: 0; }
+    .thread:focus-visible { outline-offset: -3px; }
+    article { overflow-wrap: anywhere; }
+    article + article { margin-block-start: 30px; }
+    .question {
+      font-size: 1em; font-weight: 500; line-height: 1.45; margin-block: 0 14px; margin-inline: auto 0; width: fit-content; max-width: 88%;
+      background: var(--tint); padding: 9px 15px; border-radius: 16px; border-end-end-radius: 5px; white-space: pre-wrap;
     }
-    .cite:hover { border-color: var(--link); text-decoration: underline; }
-    .marked { font-size: 14px; max-height: 6em; overflow: auto; margin-block: 0 8px; }
-    .sources { font-size: 14px; margin-block: 4px; }
-    summary { cursor: pointer; color: var(--faint); padding-block: 4px; }
-    .sources ol { margin: 4px 0; padding-inline-start: 1.8em; }
-    .sources li { margin-block-end: 8px; }
-    .section { display: block; color: var(--faint); }
+    .marked { font-size: 14px; max-height: 6em; overflow: auto; margin: 0 0 12px; }
+    .status { margin: 0 0 8px; color: var(--faint); font-size: 14px; display: flex; align-items: center; gap: 9px; }
+    .status:empty { display: none; }
+    [aria-busy] .status::before { content: ""; width: 8px; height: 8px; border-radius: 50%; background: currentColor; flex: none; }
+    .status.error { color: var(--error); background: color-mix(in srgb, var(--error) 8%, var(--paper)); padding: 10px 14px; border-radius: 12px; }
+    .answer.broken { opacity: 0.75; }
+    .answer > :first-child { margin-block-start: 0; }
+    .answer p, .answer ul, .answer ol, .answer pre, .answer table, .answer blockquote { margin-block: 0 0.85em; }
+    .answer ul, .answer ol { padding-inline-start: 1.4em; }
+    .answer li { margin-block-end: 0.3em; }
+    .answer li::marker { color: var(--faint); }
+    .answer h3, .answer h4, .answer h5, .answer h6 { margin: 1.1em 0 0.4em; font-size: 1.05em; font-weight: 650; line-height: 1.35; }
+    .answer pre { background: var(--shade); border: 1px solid var(--line); border-radius: 10px; padding: 11px 14px; overflow-x: auto; direction: ltr; text-align: left; scrollbar-width: thin; }
+    .answer hr { border: 0; border-block-start: 1px solid var(--line); margin-block: 1.2em; }
+    code { font: 0.87em/1.55 var(--mono); }
+    :not(pre) > code, .maths { background: var(--shade); border: 1px solid var(--line); border-radius: 5px; padding: 0.05em 0.32em; }
+    .maths { font-family: var(--mono); font-size: 0.9em; }
+    .answer table { border-collapse: collapse; display: block; overflow-x: auto; max-width: 100%; font-size: 0.94em; }
+    th, td { border-block-end: 1px solid var(--line); padding-block: 6px; padding-inline: 0 14px; text-align: start; vertical-align: top; }
+    th { font-weight: 600; color: var(--faint); }
+    td.right, th.right { text-align: end; } td.center, th.center { text-align: center; }
+    blockquote { margin-inline: 0; padding-inline-start: 14px; border-inline-start: 3px solid var(--line); color: var(--faint); }
+    a { color: var(--link); text-underline-offset: 2px; text-decoration-thickness: 1px; }
+    .cite {
+      display: inline-block; min-width: 1.7em; padding: 0 0.4em; margin-inline: 1px; border-radius: 99px; background: var(--shade);
+      border: 1px solid var(--line); color: var(--link); font: 600 0.74em/1.55 system-ui, sans-serif; text-align: center; text-decoration: none; vertical-align: 0.14em;
+    }
+    a.cite:hover { border-color: var(--link); background: var(--link); color: var(--paper); }
+
+    .sources { font-size: 14px; line-height: 1.5; margin-block: 4px 6px; border: 1px solid var(--line); border-radius: 12px; }
+    summary { cursor: pointer; color: var(--faint); padding: 8px 14px; font-weight: 500; border-radius: 12px; }
+    summary:hover { color: var(--text); }
+    .sources ol { margin: 0; padding: 0 14px 4px; list-style: none; }
+    .sources li { position: relative; padding-block: 10px; padding-inline-start: 34px; border-block-start: 1px solid var(--line); }
+    .sources li::before {
+      content: attr(value); position: absolute; inset-inline-start: 0; inset-block-start: 11px; min-width: 12px; padding: 0 5px; border-radius: 99px;
+      background: var(--shade); border: 1px solid var(--line); font: 600 11px/20px system-ui, sans-serif; text-align: center; color: var(--faint);
+    }
+    .sources a, .sources .name { font-weight: 550; text-decoration: none; }
+    .sources a:hover { text-decoration: underline; }
+    .section { display: block; color: var(--faint); font-size: 13px; }
     q { display: block; color: var(--faint); quotes: none; }
     q::before, q::after { content: none; }
-    .sources q { border-inline-start: 3px solid var(--line); padding-inline-start: 8px; }
+    .sources q { margin-block-start: 3px; display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 4; overflow: hidden; }
     .actions { display: flex; align-items: center; gap: 2px; margin-inline-start: -7px; }
-    .rated { font-size: 14px; color: var(--faint); margin-inline-start: 6px; }
-    .reason { display: flex; gap: 6px; border: 0; padding: 4px 0; }
-    .reason input { flex: 1; min-width: 0; padding: 5px 8px; border: 1px solid var(--line); border-radius: 8px; background: var(--paper); }
-    .offers { display: grid; gap: 8px; padding-block: 12px; }
-    .offer { text-align: start; background: var(--shade); border: 1px solid var(--line); border-radius: 10px; padding: 10px 12px; }
-    .offer:hover { border-color: var(--link); }
-    .panel > form { display: flex; flex-wrap: wrap; gap: 8px; align-items: flex-end; padding: 10px 12px 6px; border-block-start: 1px solid var(--line); }
-    textarea { flex: 1; min-width: 0; resize: none; field-sizing: content; min-height: 42px; max-height: 30vh; padding: 9px 12px; border: 1px solid var(--faint); border-radius: 10px; background: var(--paper); }
-    .go { width: 42px; height: 42px; border: 0; border-radius: 10px; background: var(--accent); color: var(--on-accent); display: grid; place-items: center; }
-    .chip { flex-basis: 100%; display: flex; align-items: center; gap: 6px; font-size: 14px; background: var(--shade); border-radius: 8px; padding: 4px 4px 4px 10px; }
+    .rated, .left { font-size: 14px; color: var(--faint); }
+    .rated { margin-inline-start: 8px; }
+    .again { display: flex; flex-wrap: wrap; align-items: center; gap: 6px 12px; }
+    .reason { display: flex; gap: 8px; padding: 6px 0; }
+    .reason input { flex: 1; min-width: 0; padding: 5px 12px; border: 1px solid var(--edge); border-radius: 9px; background: var(--paper); }
+
+    .welcome { display: flex; flex-direction: column; justify-content: safe center; min-height: 100%; gap: 16px; padding-block: 12px; }
+    .welcome > svg { width: 40px; height: 40px; padding: 9px; border-radius: 12px; background: var(--tint); color: light-dark(color-mix(in srgb, var(--accent) 80%, #000), color-mix(in srgb, var(--accent) 55%, #fff)); }
+    .welcome p { margin: 0; font-size: 1.35em; font-weight: 650; letter-spacing: -0.015em; line-height: 1.3; }
+    .page .welcome p { font-size: 1.8em; }
+    .offers { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 260px), 1fr)); gap: 10px; }
+    .offer { text-align: start; line-height: 1.45; background: var(--paper); border: 1px solid var(--line); border-radius: 13px; padding: 12px 15px; }
+    .offer:hover { border-color: var(--edge); background: var(--shade); }
+
+    .panel > form { padding: 10px 14px 8px; }
+    .box { display: flex; gap: 6px; align-items: flex-end; padding: 5px; border: 1px solid var(--edge); border-radius: 16px; background: var(--paper); }
+    .box:focus-within { border-color: var(--link); box-shadow: 0 0 0 3px color-mix(in srgb, var(--link) 22%, transparent); }
+    textarea { flex: 1; min-width: 0; resize: none; field-sizing: content; min-height: 38px; max-height: 30vh; padding: 6px 10px; border: 0; background: none; line-height: 26px; }
+    textarea:focus-visible { outline: none; }
+    textarea::placeholder, input::placeholder { color: var(--faint); opacity: 1; }
+    .stopping svg { fill: currentColor; }
+    [dir="rtl"] .go:not(.stopping) svg { transform: scaleX(-1); }
+    .go { flex: none; width: 38px; height: 38px; padding: 0; border: 0; border-radius: 12px; background: var(--accent); color: var(--on-accent); display: grid; place-items: center; }
+    .chip { display: flex; align-items: center; gap: 6px; font-size: 14px; background: var(--shade); border-radius: 12px; padding-block: 4px; padding-inline: 14px 4px; margin-block-end: 8px; }
+    .chip select { max-width: 60%; flex: none; }
     .chip q { flex: 1; min-width: 0; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
-    .foot { margin: 0; padding: 0 14px 10px; font-size: 12px; color: var(--faint); text-align: center; }
+    .foot { margin: 0; padding: 0 18px 12px; font-size: 12px; line-height: 1.4; color: var(--faint); text-align: center; text-wrap: balance; }
     .tip {
       position: fixed; z-index: 2147483002; max-width: min(360px, calc(100vw - 16px)); background: var(--paper); color: var(--text);
-      border: 1px solid var(--line); border-radius: 8px; padding: 8px 10px; font-size: 14px; box-shadow: 0 6px 24px #0005; pointer-events: none;
+      border: 1px solid var(--line); border-radius: 12px; padding: 10px 14px; font-size: 14px; line-height: 1.5; box-shadow: 0 2px 6px #0002, 0 10px 34px #0004; pointer-events: none;
     }
+    .tip strong { font-weight: 600; display: block; margin-block-end: 2px; }
     .k, .kn, .kd, .kr, .ow { color: light-dark(#8a1f7a, #e39bd6); } .s, .s1, .s2, .sb, .sd, .se { color: light-dark(#22672b, #9bd49f); }
     .c, .c1, .cm, .ch, .cp { color: var(--faint); font-style: italic; } .nf, .nc, .nn, .nt { color: light-dark(#1a4fa3, #93b9ff); }
     .m, .mi, .mf, .mh, .no { color: light-dark(#8a4a00, #e8b77a); }
 
     @media (max-width: 600px) {
       .widget .panel { inset: 0; width: 100%; height: 100dvh; border: 0; border-radius: 0; }
+      textarea, .reason input, select { font-size: 16px; }
+      .page .panel > :not(.tip) { padding-inline: 14px; }
+      .page .welcome p { font-size: 1.4em; }
+    }
+    @media (max-height: 400px) {
+      .foot { display: none; }
+      .page header, .widget header { min-height: 0; padding-block: 2px; }
+      .panel > form { padding-block: 4px; }
+      .thread { padding-block: 8px; }
     }
     @media (prefers-reduced-motion: no-preference) {
-      .widget .panel { animation: rise 0.18s ease-out; }
-      @keyframes rise { from { opacity: 0; transform: translateY(12px); } }
+      .widget .panel { animation: rise 0.2s cubic-bezier(0.2, 0.8, 0.3, 1); }
+      [aria-busy] .status::before { animation: beat 1.2s ease-in-out infinite; }
+      .launcher, .offer, .small, .go, .box, .cite { transition: background 0.12s, border-color 0.12s, filter 0.12s, box-shadow 0.12s; }
+      @keyframes rise { from { opacity: 0; transform: translateY(14px) scale(0.985); } }
+      @keyframes beat { 50% { opacity: 0.25; transform: scale(0.7); } }
     }
-    @media (forced-colors: active) { .launcher, .go, .cite { border: 1px solid; } }
+    @media (forced-colors: active) { .launcher, .go, .cite { border: 1px solid; } .box:focus-within { outline: 2px solid; } }
     @media print { .wrap.widget { display: none; } }
   `;
 
   // ------------------------------------------------------------------------------------------------------- Begin
 
   if (!customElements.get(NAME)) customElements.define(NAME, Assistant);
-  const script = document.currentScript;
+  // A script that is loaded as a module is not told which one it is.
+  const script = document.currentScript || document.querySelector("script[src*='/widget.js']");
   const base = new URL(script.src).href.replace(/\/widget\.js.*$/, "");
   const site = script.dataset.site || "";
   const begin = () => {

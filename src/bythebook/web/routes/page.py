@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse
 from bythebook.errors import NotFound
 from bythebook.introduction import Introduction
 from bythebook.web.door import TheDoor
+from bythebook.web.reference import policy, reference
 
 router = APIRouter(tags=["page"])
 
@@ -61,6 +62,13 @@ async def widget(request: Request) -> Response:
         return Response(status_code=304, headers=headers)
     headers["cross-origin-resource-policy"] = "cross-origin"
     return Response(code, media_type="text/javascript", headers=headers)
+
+
+@router.get("/docs", response_class=HTMLResponse, include_in_schema=False)
+async def docs(request: Request) -> Response:
+    """What can be asked of this server, for people."""
+    headers = {"content-security-policy": policy(), "cache-control": "no-cache", "x-content-type-options": "nosniff"}
+    return HTMLResponse(reference(request.app.openapi()), headers=headers)
 
 
 @cache

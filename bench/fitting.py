@@ -1,0 +1,190 @@
+"""The weights of the two rules, fitted again: when the book covers a question, and when passages bear out a sentence.
+
+python -m bench.fitting refusal COLLECTIONS [--limit 400] [--seed 1] [--json]
+python -m bench.fitting proof COLLECTIONS [--limit N] [--json]
+
+COLLECTIONS is the folder that docs/quality.md describes. Each rule is fitted to its collections together, every
+collection and both kinds in it weighing the same. Then, for each collection, what the weights reach on it that were
+fitted to the others alone: that is what the rule can be expected to do on a book nobody has seen. The weights in force
+are printed beside the fitted ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bythebook.answers import support
+from bythebook.evals import Wanted
+from bythebook.evals.corpus import collection
+from bythebook.evals.proof import Pairs
+from bythebook.evals.refusal import auroc, kinds, text_of
+from bythebook.evals.subject import opened, patient
+from bythebook.passages import EVERYWHERE, evidence
+from bythebook.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from bythebook.evals.corpus import Question
+    from bythebook.evals.subject import Subject
+
+    Numbers = NDArray[np.float64]
+
+REFUSAL = (
+    ("squad2", {"out_of_book": True}),
+    ("ray_docs_qa", {"strangers": "mtrag_cloud_pool"}),
+    ("clapnq_dev", {"out_of_book": True}),
+)
+PROOF = ("wice/pairs.jsonl.gz", "fool_me_twice/pairs.jsonl.gz", "scifact")
+STEPS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The features of two kinds of a collection: those the rule must let through, and those it must not."""
+
+    name: str
+    through: Numbers
+    turned_away: Numbers
+
+
+def fitted(trials: Sequence[Trial], *, ridge: float) -> Numbers:
+    """The bias and the weights of a logistic regression: every collection, and in it both kinds, weighs the same."""
+    sides = [side for trial in trials for side in (trial.through, trial.turned_away)]
+    inputs = _with_bias(np.vstack(sides))
+    truth = np.concatenate([np.full(len(side), float(place % 2 == 0)) for place, side in enumerate(sides)])
+    weighs = np.concatenate([np.full(len(side), 1 / len(side) / len(sides)) for side in sides])
+    penalty = ridge * np.diag([0.0] + [1.0] * (inputs.shape[1] - 1))
+    weights: Numbers = np.zeros(inputs.shape[1])
+    for _ in range(STEPS):
+        guessed = 1 / (1 + np.exp(-inputs @ weights))
+        slope = inputs.T @ (weighs * (guessed - truth)) + penalty @ weights
+        curve = (inputs * (weighs * guessed * (1 - guessed))[:, None]).T @ inputs + penalty
+        weights = weights - np.linalg.solve(curve, slope)
+    return weights
+
+
+def report(trials: Sequence[Trial], *, names: Sequence[str], in_force: Numbers, ridge: float) -> dict[str, Any]:
+    """The weights, and what they, those in force, and those fitted elsewhere reach on each collection."""
+    everywhere = fitted(trials, ridge=ridge)
+    reached = {}
+    for trial in trials:
+        elsewhere = fitted([other for other in trials if other is not trial], ridge=ridge)
+        tried = {"in_force": in_force, "fitted": everywhere, "fitted_elsewhere": elsewhere}
+        reached[trial.name] = {name: _reached(trial, weights) for name, weights in tried.items()}
+    shown = {"in_force": in_force, "fitted": everywhere}
+    weights = {
+        name: dict(zip(("bias", *names), np.round(values, 2).tolist(), strict=True)) for name, values in shown.items()
+    }
+    return {"weights": weights, "reached": reached}
+
+
+def _reached(trial: Trial, weights: Numbers) -> dict[str, float]:
+    through, away = (_with_bias(side) @ weights for side in (trial.through, trial.turned_away))
+    kept, refused = float((through > 0).mean()), float((away <= 0).mean())
+    return {"auroc": round(auroc(through, away), 4), "let_through": round(kept, 4), "turned_away": round(refused, 4)}
+
+
+def _with_bias(features: Numbers) -> Numbers:
+    return np.hstack([np.ones((len(features), 1)), features])
+
+
+async def refusal(given: argparse.Namespace) -> dict[str, Any]:
+    settings = Settings.load({"data_dir": given.data_dir})
+    names = [known.name for known in fields(evidence.Features)]
+    trials = []
+    for name, how in REFUSAL:
+        strangers = given.collections / str(how["strangers"]) if "strangers" in how else None
+        wanted = Wanted(
+            given.collections / name,
+            settings,
+            progress(name),
+            limit=given.limit or 400,
+            seed=given.seed,
+            out_of_book=bool(how.get("out_of_book")),
+            strangers=strangers,
+        )
+        found = collection(wanted.path)
+        book, covered, foreign = kinds(found, wanted)
+        async with opened(found.corpus, book, wanted) as subject:
+            sides = [await _evidence(subject, questions, names) for questions in (covered, foreign)]
+        trials.append(Trial(name, *sides))
+    in_force = np.array([evidence.BIAS, *(getattr(evidence.WEIGHTS, name) for name in names)])
+    return report(trials, names=names, in_force=in_force, ridge=1e-4)
+
+
+async def _evidence(subject: Subject, questions: Sequence[Question], names: Sequence[str]) -> Numbers:
+    rows = []
+    for done, question in enumerate(questions, start=1):
+        found = await subject.book.retriever.retrieve(subject.edition, text_of(question), top_k=5, filters=EVERYWHERE)
+        features = (await evidence.weigh(subject.edition, subject.book.reader, found)).features
+        rows.append([getattr(features, name) for name in names])
+        subject.wanted.progress("asking", done, len(questions))
+    return np.array(rows)
+
+
+async def proof(given: argparse.Namespace) -> dict[str, Any]:
+    """Each claim compared by meaning, also where the words would do."""
+    from bythebook.assemble import Book
+
+    trials = []
+    settings = Settings.load({"data_dir": given.data_dir})
+    async with Book.open(patient(settings)) as book:
+        for name in PROOF:
+            wanted = Wanted(given.collections / name, settings, progress(name), limit=given.limit or sys.maxsize)
+            pairs = Pairs(wanted.path, choose=wanted.some)
+            rows = []
+            for done, claim in enumerate(pairs.claims, start=1):
+                found = support.Desk(claim.passages, pairs).look_up(claim.text, named=())
+                texts = [found.sentence, found.quoted]
+                vectors = dict(zip(texts, [vector async for vector in book.reader.documents(texts)], strict=True))
+                features = support.compared(found, vectors).features
+                rows.append([getattr(features, known) for known in support.Features.__slots__])
+                wanted.progress("reading", done, len(pairs.claims))
+            every = np.array(rows)
+            trials.append(Trial(wanted.collection, every[pairs.labels == 1], every[pairs.labels == 0]))
+    names = list(support.Features.__slots__)
+    in_force = np.array([support.BIAS, *(getattr(support.WEIGHTS, name) for name in names)])
+    return report(trials, names=names, in_force=in_force, ridge=1e-3)
+
+
+def progress(name: str) -> Callable[[str, int, int], None]:
+    def show(stage: str, done: int, total: int) -> None:
+        if done % 100 == 0 or done == total:
+            print(f"{name} {stage} {done} of {total}", file=sys.stderr)
+
+    return show
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rule", choices=("refusal", "proof"))
+    parser.add_argument("collections", type=Path)
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--data-dir", type=Path)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    found = asyncio.run({"refusal": refusal, "proof": proof}[given.rule](given))
+    if given.json:
+        print(json.dumps(found))
+        return
+    for name, weights in found["weights"].items():
+        print(f"{name:<9}", "  ".join(f"{known} {value:+.2f}" for known, value in weights.items()))
+    for name, tried in found["reached"].items():
+        for how, figures in tried.items():
+            print(f"{name:<14} {how:<17}", "  ".join(f"{known} {value:.3f}" for known, value in figures.items()))
+
+
+if __name__ == "__main__":
+    main()

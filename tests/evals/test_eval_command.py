@@ -1,0 +1,97 @@
+"""`bythebook eval`: what it prints, in the words the contract has for it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from bythebook.cli.app import app
+from bythebook.errors import InputError
+from evals.collections_here import signals, write
+
+
+@pytest.fixture
+def measure(model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The command with `--json`, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BYTHEBOOK_MODEL_FOLDER", str(model_folder))
+
+    def run(*arguments: object) -> dict[str, Any]:
+        done = CliRunner().invoke(app, ["eval", *map(str, arguments), "--json"], catch_exceptions=True)
+        if done.exception and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    return run
+
+
+def test_each_measure_has_the_keys_of_the_contract(measure: Any, tmp_path: Path) -> None:
+    folder = signals(tmp_path / "signals")
+    ranks = {"ndcg_at_10", "recall_at_5", "recall_at_10", "mrr"}
+    found = measure("retrieval", folder, "--html", tmp_path / "report.html")
+    assert ranks <= found.keys()
+    assert ranks == found["bm25"].keys() == found["dense"].keys()
+    assert (found["ndcg_at_10"], found["questions"], found["documents"]) == (1.0, 2, 2)
+    assert (tmp_path / "report.html").read_text(encoding="utf-8").count("<svg") == 3
+
+    answers = measure("answers", folder)
+    assert {"hit_at_1", "hit_at_2", "hit_at_3", "quotes_exact"} <= answers.keys()
+    assert (answers["hit_at_3"], answers["quotes_exact"]) == (1.0, 1.0)
+    assert answers["checking"]["milliseconds"] > 0
+
+    told = {"auroc", "kept", "refused", "precision", "recall", "f1"}
+    near, out = measure("refusal", folder), measure("refusal", folder, "--out-of-book")
+    assert told <= near.keys() & out.keys()
+    assert (near["questions"], out["questions"]) == ({"covered": 2, "foreign": 1}, {"covered": 1, "foreign": 1})
+    assert near["auroc"] == 1.0
+
+    grouped = measure("gaps", folder)
+    assert (grouped["measure"], grouped["groups"]) == ("gaps", 1)
+
+
+def test_follow_ups_have_the_keys_of_the_contract(measure: Any, tmp_path: Path) -> None:
+    folder = signals(tmp_path / "talks")
+    said = "|user|: What is the horn?\n|user|: What drives it?"
+    row = {"_id": "2", "text": "|user|: What drives it?", "rewrite": "What drives the horn?", "history_questions": said}
+    write(folder / "queries.jsonl", row)
+    found = measure("followups", folder)
+    assert all(found[name]["ndcg_at_10"] > 0 for name in ("last_turn", "ours", "rewrite"))
+    assert found["share_of_the_way"] is None or found["share_of_the_way"] <= 1
+
+
+def test_claims_have_the_keys_of_the_contract(measure: Any, tmp_path: Path) -> None:
+    evidence = ["The lamp was lit in 1823.", "It stands on the north cliff."]
+    claims = [("The lamp was lit in 1823.", "supported"), ("The lamp was lit in 1901.", "not_supported")]
+    rows = [{"claim": claim, "evidence": evidence, "label": label} for claim, label in claims]
+    found = measure("proof", write(tmp_path / "lamp" / "pairs.jsonl", *rows))
+    assert (found["auroc"], found["balanced_accuracy"], found["collection"]) == (1.0, 1.0, "lamp")
+    assert found["milliseconds_per_claim"] > 0
+
+
+def test_quality_measures_what_is_there_and_misses_the_rest(measure: Any, tmp_path: Path) -> None:
+    signals(tmp_path / "all" / "scifact")
+    found = measure("quality", tmp_path / "all")
+    verdicts = {one["name"]: one["verdict"] for one in found["figures"]}
+    assert verdicts.pop("retrieval scifact: ndcg_at_10") == "goal"
+    assert set(verdicts.values()) == {"not measured"}
+    assert [one["collection"] for one in found["measured"]] == ["scifact"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["retrieval", "nowhere"], "there is no 'nowhere'"),
+        (["quality", "nowhere"], "there is no folder 'nowhere'"),
+        (["refusal", ".", "--out-of-book", "--strangers", "."], "use one of --out-of-book and --strangers"),
+        (["golden", "nowhere.yaml"], "'bythebook eval suggest --out nowhere.yaml' drafts one"),
+    ],
+    ids=["no collection", "no collections", "two ways", "no questions"],
+)
+def test_what_cannot_be_measured_is_said(measure: Any, arguments: list[str], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        measure(*arguments)

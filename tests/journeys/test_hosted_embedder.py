@@ -1,0 +1,230 @@
+"""A book whose vectors a service makes: read in, asked, taken up again, and never paid for twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bythebook.answers import Outcome
+from bythebook.assemble import Book, status_of
+from bythebook.errors import BookError, CohereAPIError, ConfigurationError, ProviderAuthError, RateLimited
+from bythebook.settings import Settings
+from bythebook.testing import (
+    EmbeddingFault,
+    EmbeddingReply,
+    EmbeddingRequest,
+    Reply,
+    ScriptedEmbeddings,
+    ScriptedServer,
+)
+from bythebook.testing.embeddings import sound
+from bythebook.vectors import Identity
+from conftest import LIGHTHOUSE
+from index_contents import contents
+
+if TYPE_CHECKING:
+    from conftest import Run
+
+COHERE = "cohere:embed-english-v3.0"
+IDENTITY = Identity(COHERE, 1024)
+QUESTION = "What does the horn do in fog?"
+
+FOREIGN = "Who won the football world cup in 1990?"
+
+
+@pytest.fixture(scope="module")
+def made(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ScriptedEmbeddings]:
+    """A book made of a service's vectors, and the service as it was left, for tests that only look."""
+    folder = tmp_path_factory.mktemp("hosted")
+    server = serving()
+
+    async def make() -> None:
+        async with server, opened(server, folder, model_folder, embedder=COHERE) as book:
+            await book.ingest(LIGHTHOUSE)
+
+    asyncio.run(make())
+    return folder, server
+
+
+@asynccontextmanager
+async def opened(
+    server: ScriptedEmbeddings, folder: Path, model_folder: Path, **settings: object
+) -> AsyncIterator[Book]:
+    # A slow machine is no reason to fail.
+    patience = {"first_token_seconds": 60.0, "answer_seconds": 120.0}
+    where = {"data_dir": folder, "model_folder": model_folder, "keep_gaps": "off"}
+    service = {"cohere_api_key": "canary", "embedder_url": server.cohere_url}
+    async with Book.open(Settings.load({**patience, **where, **service, **settings}, folder=folder)) as book:
+        yield book
+
+
+def serving(script: Callable[[EmbeddingRequest], EmbeddingReply] = sound) -> ScriptedEmbeddings:
+    return ScriptedEmbeddings(script, dimension=1024, key="canary")
+
+
+def test_a_book_costs_its_texts_once_and_one_request_of_questions(made: tuple[Path, ScriptedEmbeddings]) -> None:
+    _, server = made
+    assert set(server.embedded.values()) == {1}
+    assert [len(request.texts) > 10 for request in server.requests if request.is_question] == [True]
+
+
+async def test_a_question_costs_one_vector_and_nothing_the_second_time(
+    made: tuple[Path, ScriptedEmbeddings], model_folder: Path
+) -> None:
+    # Which embedder it is, the book itself knows.
+    async with serving() as server, opened(server, made[0], model_folder) as book:
+        answer = await book.ask(QUESTION)
+        again = await book.ask(QUESTION)
+        refused = await book.ask(FOREIGN)
+        assert [request.texts for request in server.requests] == [(QUESTION,), (FOREIGN,)]
+        assert (await book.rehearse(LIGHTHOUSE)).embedded == 0
+        await book.introduction()
+    assert (answer.outcome, again.answer, refused.outcome) == (Outcome.ANSWERED, answer.answer, Outcome.REFUSED)
+    assert all(0.0 <= source.score <= 1.0 for source in answer.sources)
+    assert len(server.requests) <= 2 + 4
+    assert server.counters["texts"] == 0
+
+
+async def test_a_models_answer_is_proven_without_the_service(
+    made: tuple[Path, ScriptedEmbeddings], model_folder: Path
+) -> None:
+    said = Reply("In fog the horn sounds, so that ships hear the rocks [1].")
+    async with serving() as server, ScriptedServer(said) as model:
+        asked = {"base_url": model.base_url, "model": "scripted", "retrieval_mode": "prefetch"}
+        async with opened(server, made[0], model_folder, **asked) as book:
+            await book.ask(QUESTION)
+    assert [request.texts for request in server.requests] == [(QUESTION,)]
+
+
+async def test_an_index_of_another_embedder_is_refused_and_can_be_made_anew(
+    made: tuple[Path, ScriptedEmbeddings], model_folder: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(made[0], tmp_path / "data"))
+    async with serving() as server, opened(server, folder, model_folder, embedder="local") as book:
+        refused = "indexed with 'cohere:embed-english-v3.0' .*--rebuild"
+        with pytest.raises(ConfigurationError, match=refused):
+            await book.ask(QUESTION)
+        with pytest.raises(ConfigurationError, match=refused):
+            await book.ingest(LIGHTHOUSE)
+        await book.ingest(LIGHTHOUSE, rebuild=True)
+        assert (await book.ask(QUESTION)).outcome is Outcome.ANSWERED
+    assert not server.requests
+
+
+@dataclass
+class FailingFirst:
+    """Every request fails when it first comes, each in another way."""
+
+    seen: set[tuple[str, ...]] = field(default_factory=set)
+
+    def __call__(self, request: EmbeddingRequest) -> EmbeddingReply:
+        if request.texts in self.seen or request.is_question:
+            return EmbeddingReply()
+        self.seen.add(request.texts)
+        return EmbeddingReply(FAULTS[len(self.seen) % len(FAULTS)], retry_after="0")
+
+
+FAULTS = tuple(fault for fault in EmbeddingFault if fault not in (EmbeddingFault.HANG, EmbeddingFault.DRIP))
+
+
+async def test_a_service_that_fails_gives_the_same_index_and_is_paid_once(
+    made: tuple[Path, ScriptedEmbeddings], model_folder: Path, tmp_path: Path
+) -> None:
+    async with serving(FailingFirst()) as server:
+        async with opened(server, tmp_path, model_folder, embedder=COHERE, embedder_batch=1) as book:
+            await book.ingest(LIGHTHOUSE)
+    assert all(server.counters[fault] for fault in FAULTS)
+    assert server.embedded == made[1].embedded
+    assert await contents(tmp_path / "index", IDENTITY) == await contents(made[0] / "index", IDENTITY)
+
+
+async def test_a_run_that_failed_is_taken_up_where_it_stopped(
+    made: tuple[Path, ScriptedEmbeddings], model_folder: Path, tmp_path: Path
+) -> None:
+    chosen = {"embedder": COHERE, "embedder_at_once": 2, "embedder_batch": 3}
+    async with serving(lambda r: EmbeddingReply(status=401 if r.number > 3 else 200)) as server:
+        async with opened(server, tmp_path, model_folder, **chosen) as book:
+            with pytest.raises(ProviderAuthError) as caught:
+                await book.ingest(LIGHTHOUSE)
+    assert (server.counters["texts"], caught.value.stage) == (9, "embedding")
+    async with serving() as second, opened(second, tmp_path, model_folder, **chosen) as book:
+        rest = (await book.rehearse(LIGHTHOUSE)).embedded
+        assert (await book.ingest(LIGHTHOUSE)).embedded == rest
+    assert server.embedded + second.embedded == made[1].embedded
+    assert await contents(tmp_path / "index", IDENTITY) == await contents(made[0] / "index", IDENTITY)
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "status"),
+    [
+        pytest.param(EmbeddingReply(status=500), CohereAPIError, 503, id="failing"),
+        pytest.param(EmbeddingReply(status=401), ProviderAuthError, 502, id="the key is refused"),
+        pytest.param(EmbeddingReply(status=429, retry_after="3600"), RateLimited, 429, id="busy for an hour"),
+    ],
+)
+async def test_a_question_without_its_vector_is_an_error_that_says_so(
+    made: tuple[Path, ScriptedEmbeddings],
+    model_folder: Path,
+    reply: EmbeddingReply,
+    kind: type[BookError],
+    status: int,
+) -> None:
+    async with serving(lambda _: reply) as server, opened(server, made[0], model_folder) as book:
+        with pytest.raises(kind) as caught:
+            await book.ask(QUESTION)
+    assert (caught.value.status_code, caught.value.stage) == (status, "embedding")
+
+
+def test_the_key_is_shown_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COHERE_API_KEY", "canary")
+    settings = Settings.load({"embedder": COHERE, "embedder_api_key": "canary"}, folder=tmp_path)
+    choice = settings.embedding("")
+    assert (choice.api_key, "canary" in settings.secrets()) == ("canary", True)
+    assert "canary" not in f"{settings!r} {choice!r} {settings.shown()} {settings.agent_config()!r}"
+    assert settings.agent_config().cohere_api_key == "canary"
+
+
+@pytest.mark.parametrize(
+    ("given", "url", "key"),
+    [
+        pytest.param({"openai_api_key": "o"}, "", "o", id="OpenAI"),
+        pytest.param({"base_url": "http://h/v1"}, "http://h/v1", "none", id="base_url without a key"),
+        pytest.param({"base_url": "http://h/v1", "api_key": "b"}, "http://h/v1", "b", id="base_url"),
+        pytest.param(
+            {"embedder_url": "http://e/v1", "base_url": "http://h/v1", "api_key": "b"},
+            "http://e/v1",
+            "none",
+            id="the key of base_url is not shown to embedder_url",
+        ),
+        pytest.param({"embedder_url": "http://e/v1", "embedder_api_key": "e"}, "http://e/v1", "e", id="embedder_url"),
+        pytest.param({}, "", "", id="none"),
+    ],
+)
+def test_where_vectors_are_asked_for(tmp_path: Path, given: dict[str, str], url: str, key: str) -> None:
+    choice = Settings.load({"embedder": "openai:m", **given}, folder=tmp_path).embedding("")
+    assert (choice.url, choice.api_key) == (url, key)
+
+
+async def test_on_the_command_line(bythebook: Run, lighthouse: Path, tmp_path: Path) -> None:
+    async with ScriptedEmbeddings(key="canary") as server:
+        env = {"OPENAI_API_KEY": "canary", "BYTHEBOOK_EMBEDDER_URL": server.openai_url}
+        done = await asyncio.to_thread(bythebook, "ingest", lighthouse, "--embedder", "openai:tiny", "--json", **env)
+        assert done.returncode == 0, done.stderr
+        # OpenAI is not told what a text is for: these have their headings above them.
+        assert json.loads(done.stdout)["embedded"] == sum("\n" in text for text in server.embedded)
+        assert status_of(Settings.load({"data_dir": tmp_path / ".bythebook"}, folder=tmp_path)).model == "openai:tiny"
+        env["OPENAI_API_KEY"] = "wrong-canary"
+        done = await asyncio.to_thread(bythebook, "search", "lamp", **env)
+        assert (done.returncode, "did not accept the API key" in done.stderr, "canary" in done.stderr) == (
+            1,
+            True,
+            False,
+        )
