@@ -176,7 +176,10 @@ def unsurrounded(name: str, root: Path, work: Path) -> Iterator[Figure]:
     found = set(re.findall(r"zq\w+?qz", text))
     kept = sum(word in found for word in wanted)
     yield Figure(
-        f"{name}: texts of the content that are in a chunk", kept / len(wanted), unit="", raw={"texts": len(wanted)}
+        f"{name}: texts of the content that are in a chunk",
+        kept / len(wanted),
+        unit="",
+        raw={"texts": len(wanted), "kept": kept},
     )
 
 
