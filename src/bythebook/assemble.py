@@ -6,9 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from bythebook.answers import AgentRequest
@@ -28,6 +26,7 @@ from bythebook.vectors.remembering import RememberingEmbedder
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
     from types import TracebackType
 
     from bythebook.access.keyring import Keyring
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
     from bythebook.introduction import Introduction
     from bythebook.kept import Desk
     from bythebook.pages import PageSource
-    from bythebook.pages.site.source import Site
     from bythebook.passages import Filters, RetrievalContext
     from bythebook.passages.shelf import Edition
     from bythebook.settings import Settings
@@ -153,9 +151,10 @@ class Book:
         Pages of other sources stay, unless these shall stand `alone`. With `rebuild` the index is made from nothing.
         """
         from bythebook.ingest.run import ingest
+        from bythebook.sources import open_sources
 
         with ExitStack() as stack:
-            opened = self._sources(sources, stack, progress=progress, keep=True)
+            opened = open_sources(self._settings, sources, stack, progress=progress, keep=True)
             desk = await self._kept.desk(progress=progress)
             work = self._workshop(desk, progress)
             report = await ingest(work, opened, alone=alone, rebuild=rebuild)
@@ -170,9 +169,10 @@ class Book:
     ) -> Report:
         """What `ingest` would do, writing nothing."""
         from bythebook.ingest.run import rehearse
+        from bythebook.sources import open_sources
 
         with ExitStack() as stack:
-            opened = self._sources(sources, stack, progress=progress, keep=False)
+            opened = open_sources(self._settings, sources, stack, progress=progress, keep=False)
             work = self._workshop(await self._kept.desk(progress=progress), progress)
             return await rehearse(work, opened, alone=alone, rebuild=rebuild)
 
@@ -239,7 +239,7 @@ class Book:
 
     def unaided(self) -> Asker:
         """Answers in the book's own words, whatever model there is. Nothing of them is written down."""
-        return Asker(self._shelf, self.embedder, self.retriever, self._settings.agent_config())
+        return Asker(self._shelf, self.reader, self.retriever, self._settings.agent_config())
 
     async def examiner(self) -> Asker:
         """Answers as readers get them, through the model where there is one. Nothing of them is written down."""
@@ -379,55 +379,6 @@ class Book:
         engine = RayEngine(models, sizes, chosen.ray_address, chosen.ray_workers, hosted=self._finder is not None)
         self._stack.callback(engine.close)
         return engine
-
-    def _sources(
-        self, given: Sequence[PageSource | Path | str], stack: ExitStack, *, progress: Progress, keep: bool
-    ) -> list[PageSource]:
-        """The sources as they are, paths as the folders and files they name, and addresses as the sites there."""
-        sources: list[PageSource] = []
-        for source in given:
-            if isinstance(source, str) and "://" in source:
-                site = self._site(source, progress=progress, keep=keep)
-                stack.callback(site.close)
-                sources.append(site)
-            elif isinstance(source, (str, Path)):
-                sources.append(open_source(self._settings, source))
-            else:
-                sources.append(source)
-        return sources
-
-    def _site(self, url: str, *, progress: Progress, keep: bool) -> Site:
-        from bythebook.pages.site import Limits
-        from bythebook.pages.site.archive import Archive, file_name
-        from bythebook.pages.site.source import Site
-
-        chosen = self._settings
-        limits = Limits(
-            pages=chosen.site_pages,
-            depth=chosen.site_depth,
-            megabytes=chosen.site_megabytes,
-            minutes=chosen.site_minutes,
-            delay=chosen.site_delay,
-            private=chosen.allow_private == "on",
-        )
-        path = chosen.data_dir / "sites" / file_name(url)
-        archive = partial(Archive.open if keep else Archive.copy_of, path)
-        return Site(url, archive=archive, site_url=chosen.site_url, limits=limits, progress=progress)
-
-
-def open_source(settings: Settings, path: Path | str) -> PageSource:
-    """The pages at a path, as the settings want them read."""
-    from bythebook.pages.generators import Aside, Style, Wish
-    from bythebook.pages.opening import open_path
-
-    style = settings.site_style
-    wish = Wish(
-        frozenset(Aside) if "all" in settings.site_include else frozenset(map(Aside, settings.site_include)),
-        settings.site_version,
-        settings.site_locale,
-        settings.site_builder,
-    )
-    return open_path(path, site_url=settings.site_url, style=None if style == "auto" else Style(style), wish=wish)
 
 
 @asynccontextmanager

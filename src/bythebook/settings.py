@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
@@ -12,8 +12,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from bythebook.answers.config import ALIASES, AgentConfig, Followups, Unsupported
 from bythebook.answers.providers import NO_KEY_NEEDED, Mode
+from bythebook.checks import check
 from bythebook.errors import ConfigurationError, InputError
-from bythebook.vectors.choice import COHERE, COHERE_BATCH, LOCAL, Choice, Limits, check
+from bythebook.vectors.choice import COHERE, COHERE_BATCH, LOCAL, Choice, Limits
 from bythebook.wire import as_json
 
 PREFIX = "BYTHEBOOK_"
@@ -302,7 +303,7 @@ def _checked(name: str, value: Any, origin: str) -> Any:
         raise ConfigurationError(f"there is no setting {name!r} (from {origin}).{hint}")
     try:
         converted = _converted(_TYPES[name], value)
-        _CHECKS.get(name, _fine)(converted)
+        check(name, converted)
     except (ValueError, InputError, ConfigurationError) as exc:
         shown = "what it is" if KNOWN[name].metadata["secret"] else repr(value)
         raise ConfigurationError(f"{name} cannot be {shown} (from {origin}): {exc}") from exc
@@ -353,54 +354,3 @@ def _number(kind: Any, value: Any) -> float:
         return int(value) if whole else float(value)
     except (TypeError, ValueError):
         raise ValueError("use a whole number" if whole else "use a number") from None
-
-
-def _fine(_value: Any) -> None:
-    """The check of a setting whose type says it all."""
-
-
-def _is_embedder(name: str) -> None:
-    if name:
-        check(name)
-
-
-def _is_limit(text: str) -> None:
-    from bythebook.access import Limit
-
-    Limit.parse(text)
-
-
-def _is_server(url: str) -> None:
-    if url and not re.match(r"https?://[^/\s]+", url):
-        raise ValueError("use an address, as http://localhost:6333")
-
-
-def _is_collection(name: str) -> None:
-    if not name.strip() or len(name) > 200 or re.search(r'[<>:"/\\|?*\x00-\x1f]', name):
-        raise ValueError("use a name of up to 200 letters, digits, - and _")
-
-
-def _are_origins(listed: tuple[str, ...]) -> None:
-    from bythebook.access.sites import checked_origin
-
-    for each in listed:
-        checked_origin(each)
-
-
-def _are_asides(listed: tuple[str, ...]) -> None:
-    from bythebook.pages.generators import Aside
-
-    known = [*(str(aside) for aside in Aside), "all"]
-    if wrong := [each for each in listed if each not in known]:
-        raise ValueError(f"{wrong[0]!r} is none of {', '.join(known)}")
-
-
-_CHECKS: Mapping[str, Callable[[Any], None]] = {
-    "embedder": _is_embedder,
-    "rate_limit_key": _is_limit,
-    "rate_limit_address": _is_limit,
-    "cors_origins": _are_origins,
-    "site_include": _are_asides,
-    "qdrant_url": _is_server,
-    "collection_name": _is_collection,
-}

@@ -117,8 +117,9 @@ async def _ingest(chosen: Settings, wanted: _Wanted) -> Report:
 
 async def _keep_up(chosen: Settings, wanted: _Wanted) -> NoReturn:
     """Read the sources in, and again whenever they change, until interrupted."""
-    from bythebook.assemble import Book, open_source
+    from bythebook.assemble import Book
     from bythebook.ingest.watching import Keeping
+    from bythebook.sources import open_source
 
     sources = [open_source(chosen, path) for path in wanted.sources]
     async with Book.open(chosen, say=say) as book:

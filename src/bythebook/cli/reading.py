@@ -14,7 +14,6 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bythebook.assemble import open_source
 from bythebook.cli.doing import echo, say, showing_progress
 from bythebook.cli.ingest import show_rest, summary
 from bythebook.errors import BookError
@@ -22,6 +21,7 @@ from bythebook.ingest import Report
 from bythebook.ingest.watching import Keeping
 from bythebook.pages import LeftOut, Skipped
 from bythebook.settings import Settings
+from bythebook.sources import open_source
 from bythebook.wire import as_error, as_json, error_response
 
 if TYPE_CHECKING:

@@ -81,7 +81,7 @@ class Subject:
 async def opened(corpus: Corpus, name: str, wanted: Wanted) -> AsyncIterator[Subject]:
     """The collection as an open book. It is kept, so that the next run need not embed it again."""
     folder = wanted.settings.data_dir / "evals" / name
-    settings = replace(patient(wanted.settings), data_dir=folder, retrieval_threshold="auto")
+    settings = replace(patient(wanted.settings), data_dir=folder, qdrant_url="", retrieval_threshold="auto")
     async with Book.open(settings, say=say) as book:
         report = await book.ingest(corpus, progress=wanted.progress)
         async with book.edition() as edition:
