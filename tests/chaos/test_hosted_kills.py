@@ -1,4 +1,4 @@
-"""Killing an ingest whose vectors Cohere sends, failing for every fifth request. Only at full size: two hundred times."""
+"""Killing an ingest whose vectors Cohere sends, who fails for every fifth request. Only at full size: 200 times."""
 
 from __future__ import annotations
 
