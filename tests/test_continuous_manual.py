@@ -42,8 +42,6 @@ def test_the_workflow_ingests_before_it_asks_its_golden_questions() -> None:
 def test_every_command_of_the_manual_exists(command: str) -> None:
     found: Any = typer.main.get_command(app)
     words = shlex.split(command)[1:]
-    if words[0] == "eval" and "eval" not in found.commands:
-        pytest.skip("this copy of the project has no golden questions yet")
     while words and words[0] in getattr(found, "commands", {}):
         found = found.commands[words.pop(0)]
     assert found.name != "bythebook", f"there is no command {words[0]!r}"

@@ -12,6 +12,7 @@ import pytest
 
 from bythebook.pages import Kind, Listed, Page, PageSource, Unreadable
 from bythebook.pages.folder import Folder
+from bythebook.pages.project import Project
 from site_server import SiteServer, page, serving, site_of
 
 TEXTS = {"index": ("Lamps", "They glow."), "b": ("Oil", "It burns."), "a": ("Wicks", "They are trimmed.")}
@@ -51,6 +52,39 @@ async def folder(place: Path) -> AsyncIterator[Shown]:
 
 
 @asynccontextmanager
+async def project(place: Path, *, config: str, content: str, docs: str, suffix: str = ".md") -> AsyncIterator[Shown]:
+    root = place / "project"
+    (root / docs).mkdir(parents=True)
+    (root / config).write_text(content, encoding="utf-8")
+
+    def file(name: str) -> Path:
+        return root / docs / f"{name}{suffix}"
+
+    def write(name: str, title: str, text: str) -> None:
+        heading = f"# {title}" if suffix == ".md" else f"{title}\n====="
+        file(name).write_text(f"{heading}\n\n{text}\n", encoding="utf-8")
+
+    yield Shown(
+        lambda: Project(root, site_url="https://book.example/"),
+        write,
+        lambda name: file(name).unlink(),
+        lambda name: file(name).write_bytes(b"\xff\x00"),
+    )
+
+
+def docusaurus(place: Path) -> AbstractAsyncContextManager[Shown]:
+    return project(place, config="docusaurus.config.js", content="module.exports = {};", docs="docs")
+
+
+def mkdocs(place: Path) -> AbstractAsyncContextManager[Shown]:
+    return project(place, config="mkdocs.yml", content="site_name: Book", docs="docs")
+
+
+def sphinx(place: Path) -> AbstractAsyncContextManager[Shown]:
+    return project(place, config="conf.py", content="extensions = []", docs=".", suffix=".rst")
+
+
+@asynccontextmanager
 async def site(place: Path) -> AsyncIterator[Shown]:
     opened = []
     async with serving(SiteServer()) as server:
@@ -80,7 +114,7 @@ async def site(place: Path) -> AsyncIterator[Shown]:
             source.close()
 
 
-ADAPTERS: list[Callable[[Path], AbstractAsyncContextManager[Shown]]] = [folder, site]
+ADAPTERS: list[Callable[[Path], AbstractAsyncContextManager[Shown]]] = [folder, site, docusaurus, mkdocs, sphinx]
 
 
 @pytest.fixture(params=ADAPTERS, ids=lambda adapter: adapter.__name__)
@@ -97,6 +131,11 @@ async def listed(source: PageSource) -> list[Listed]:
 
 async def pages(source: PageSource) -> list[Page]:
     return [await source.read(entry) for entry in await listed(source)]
+
+
+def last(url: str) -> str:
+    """What a page is called in its address, whatever shape addresses have."""
+    return url.rstrip("/").rpartition("/")[2].removesuffix(".html")
 
 
 async def test_every_page_is_listed_once_and_always_in_the_same_order(shown: Shown) -> None:
@@ -132,7 +171,7 @@ async def test_the_stamp_stays_until_the_page_changes(shown: Shown) -> None:
     assert all(before.values())
     shown.write("b", "Oil", "It burns slowly, and it smells of fish.")
     after = {entry.url: entry.stamp for entry in await listed(shown.open())}
-    assert [url for url in before if before[url] != after[url]] == [url for url in before if url.endswith("/b")]
+    assert [url for url in before if before[url] != after[url]] == [url for url in before if last(url) == "b"]
 
 
 async def test_pages_come_and_go(shown: Shown) -> None:
@@ -140,7 +179,7 @@ async def test_pages_come_and_go(shown: Shown) -> None:
     shown.remove("b")
     shown.write("c", "Fog", "It hides the light.")
     after = {entry.url for entry in await listed(shown.open())}
-    assert {url.rpartition("/")[2] for url in before ^ after} == {"b", "c"}
+    assert {last(url) for url in before ^ after} == {"b", "c"}
 
 
 async def test_what_cannot_be_read_is_told_with_a_reason_and_the_rest_is_read(shown: Shown) -> None:

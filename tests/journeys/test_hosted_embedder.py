@@ -223,10 +223,3 @@ async def test_on_the_command_line(bythebook: Run, lighthouse: Path, tmp_path: P
         assert json.loads(done.stdout)["embedded"] == sum("\n" in text for text in server.embedded)
         chosen = Settings.load({"data_dir": tmp_path / ".bythebook"}, folder=tmp_path)
         assert (await status_of(chosen)).model == "openai:tiny"
-        env["OPENAI_API_KEY"] = "wrong-canary"
-        done = await asyncio.to_thread(bythebook, "search", "lamp", **env)
-        assert (done.returncode, "did not accept the API key" in done.stderr, "canary" in done.stderr) == (
-            1,
-            True,
-            False,
-        )

@@ -10,7 +10,8 @@ import asyncio
 import logging
 import os
 import pickle
-from contextlib import aclosing
+import sys
+from contextlib import ExitStack, aclosing, redirect_stdout
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,7 @@ class RayEngine:
     """Whether a service makes the vectors: then its limits are kept here, in one place, and the cluster only reads."""
     _cut: dict[str, list[Chunk]] = field(default_factory=dict)
     _joined: bool = False
+    _open: ExitStack = field(default_factory=ExitStack)
 
     def source(self, source: PageSource, unchanged: Unchanged) -> PageSource:
         # Files can be read from anywhere that has them. A site is fetched politely, by one.
@@ -117,6 +119,8 @@ class RayEngine:
         if self._joined:
             return
         logging.getLogger("ray.data").setLevel(logging.ERROR)
+        # Of workers that die, Ray tells on standard output, where only answers may stand.
+        self._open.enter_context(redirect_stdout(sys.stderr))
         try:
             ray.init(
                 address=self.address or None,
@@ -131,13 +135,13 @@ class RayEngine:
             ) from exc
         context = ray.data.DataContext.get_current()
         context.enable_progress_bars = context.print_on_execution_start = False
+        self._open.callback(ray.shutdown)
         self._joined = True
 
     def close(self) -> None:
         """Leave the cluster; one on this machine ends."""
-        if self._joined:
-            ray.shutdown()
-            self._joined = False
+        self._joined = False
+        self._open.close()
 
 
 def _following(batches: Iterator[Any], end: object) -> Any:
