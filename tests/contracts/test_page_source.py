@@ -27,7 +27,7 @@ class Shown:
     write: Callable[[str, str, str], None]
     """Give a page a title and a text."""
     remove: Callable[[str], None]
-    spoil: Callable[[str], None]
+    spoil: Callable[[str], object]
     """Make a page one that cannot be read."""
 
 
