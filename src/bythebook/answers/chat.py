@@ -103,7 +103,9 @@ class Endpoint:
 
     async def _arriving(self, body: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
         try:
-            async with self._create(**body, stream=True) as response:
+            # Sent as it is: the client would go through every message of the conversation, for longer than a search.
+            sending = self._create(model=self.provider.model, messages=[], stream=True, extra_body=body)
+            async with sending as response:
                 async for chunk in arrived.chunks(response.iter_bytes()):
                     yield chunk
         except httpx2.HTTPError as exc:

@@ -7,10 +7,13 @@ answer is whole. `Secret` is for the time before, while it is being written; `ke
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    Run = tuple[str, ...]
 
 _WORD = re.compile(r"[^\W_]+")
 _SENTENCE = re.compile(r"(?:(?![.!?:]\s|\n).)*(?:[.!?:]\s|\n|\Z)", re.DOTALL)
@@ -23,32 +26,48 @@ _RECITED = 8
 
 def kept_secret(answer: str, instructions: str, passages: Iterable[str]) -> str:
     """The answer without its sentences that recite the instructions."""
-    runs = _runs(instructions, passages)
     words = list(_WORD.finditer(answer))
     spoken = [word[0].casefold() for word in words]
+    runs = [tuple(spoken[at : at + _RECITED]) for at in range(len(words) - _RECITED + 1)]
+    told = _runs(instructions).intersection(runs)
+    if not told:
+        return answer
+    secret = _unknown(told, passages)
     recited = [False] * len(answer)
-    for at in range(len(words) - _RECITED + 1):
-        if tuple(spoken[at : at + _RECITED]) in runs:
+    for at, run in enumerate(runs):
+        if run in secret:
             start, end = words[at].start(), words[at + _RECITED - 1].end()
             recited[start:end] = [True] * (end - start)
     return "".join(found[0] for found in _SENTENCE.finditer(answer) if not any(recited[found.start() : found.end()]))
 
 
-def _runs(instructions: str, passages: Iterable[str]) -> set[tuple[str, ...]]:
-    """Every so many words of the instructions that tell them. What also stands in the passages is no secret."""
-    known = [" ".join(_words(passage)) for passage in passages]
+@lru_cache(maxsize=8)
+def _runs(instructions: str) -> frozenset[Run]:
+    """Every so many words of the instructions that tell them."""
     words = _words(instructions)
-    runs = (tuple(words[at : at + _RECITED]) for at in range(len(words) - _RECITED + 1))
-    return {run for run in runs if not any(" ".join(run) in text for text in known)}
+    return frozenset(tuple(words[at : at + _RECITED]) for at in range(len(words) - _RECITED + 1))
+
+
+def _unknown(runs: Iterable[Run], passages: Iterable[str]) -> frozenset[Run]:
+    """Those that do not stand in the passages as well: what does is no secret."""
+    known = [" ".join(_words(passage)) for passage in passages]
+    return frozenset(run for run in runs if not any(" ".join(run) in text for text in known))
+
+
+@lru_cache(maxsize=8)
+def _beginnings(runs: frozenset[Run]) -> frozenset[Run]:
+    return frozenset(run[:length] for run in runs for length in range(1, _RECITED + 1))
 
 
 class Secret:
     """Follows words as they come, and falls silent for good when they recite the instructions."""
 
     def __init__(self, instructions: str, passages: Iterable[str] = ()) -> None:
-        runs = _runs(instructions, passages)
-        self._begun = {run[:length] for run in runs for length in range(1, _RECITED + 1)}
-        self._run: tuple[str, ...] = ()
+        self._runs = _runs(instructions)
+        self._begun = _beginnings(self._runs)
+        # Few answers have words of the instructions in a row: only then the passages are gone through.
+        self._passages: Iterable[str] | None = passages
+        self._run: Run = ()
         self._held = ""
         self._word = ""
         self._silent = False
@@ -80,9 +99,10 @@ class Secret:
         """What can be told, now that a word is whole."""
         if not self._word or self._silent:
             return ""
-        run = (*self._run, self._word.casefold())[-_RECITED:]
-        while run and run not in self._begun:
-            run = run[1:]
+        run = self._longest((*self._run, self._word.casefold())[-_RECITED:])
+        if len(run) >= _BY_CHANCE and self._passages is not None:
+            self._begun, self._passages = _beginnings(_unknown(self._runs, self._passages)), None
+            run = self._longest(run)
         self._run, self._word = run, ""
         if len(run) == _RECITED:
             self._silent, self._held = True, ""
@@ -90,6 +110,12 @@ class Secret:
             return ""
         released, self._held = self._held, ""
         return released
+
+    def _longest(self, run: Run) -> Run:
+        """As many of the last words as may begin to recite."""
+        while run and run not in self._begun:
+            run = run[1:]
+        return run
 
 
 def _words(text: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json as jsonlib
 import os
 from functools import partial
@@ -68,10 +67,11 @@ async def _read_in(book: Book) -> None:
 def _serve_page(chosen: Settings, *, as_json: bool) -> None:
     """Serve the manual to this machine until Ctrl-C, and show it in the reader's browser."""
     from bythebook.cli.serve import serve_until_stopped
+    from bythebook.web import loop
 
     run(_prepare(chosen))
     announce = partial(_announce, as_json=as_json)
-    if asyncio.run(serve_until_stopped(chosen, None, watching=False, announce=announce)):
+    if loop.run(serve_until_stopped(chosen, None, watching=False, announce=announce)):
         say("Stopped.")
         raise typer.Exit(INTERRUPTED)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json as jsonlib
 import os
 from contextlib import closing, nullcontext
@@ -16,6 +15,7 @@ import typer
 from bythebook.cli.doing import INTERRUPTED, echo, say, settings
 from bythebook.cli.options import BaseUrl, DataDir, Model  # noqa: TC001 - typer reads them
 from bythebook.errors import InputError
+from bythebook.web import loop
 
 if TYPE_CHECKING:
     import socket
@@ -44,7 +44,7 @@ def serve(
         raise InputError("--watch needs to know which folder: give it with --ingest FOLDER.")
     chosen = settings(host=host, port=port, workers=workers, model=model, base_url=base_url, data_dir=data_dir)
     announce = partial(_announce, chosen, as_json=json)
-    if asyncio.run(serve_until_stopped(chosen, ingest, watching=watch, announce=announce)):
+    if loop.run(serve_until_stopped(chosen, ingest, watching=watch, announce=announce)):
         say("Stopped.")
         raise typer.Exit(INTERRUPTED)
 

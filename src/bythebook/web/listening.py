@@ -28,6 +28,8 @@ class Server(uvicorn.Server):
             uvicorn.Config(
                 app,
                 lifespan="on",
+                # Not whichever is installed: this one bounds what it keeps of a request's head.
+                http="h11",
                 ws="none",
                 log_config=None,
                 access_log=False,

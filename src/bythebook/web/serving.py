@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -58,8 +58,7 @@ async def work(
     from bythebook.assemble import Book
     from bythebook.web.observed import observing
 
-    with ExitStack() as starting, observing(settings, folder=figures):
-        starting.enter_context(_taking_turns_often())
+    with _taking_turns_often(), observing(settings, folder=figures):
         importing = asyncio.create_task(asyncio.to_thread(_import))
         try:
             async with Book.open(settings, say=say) as book:
@@ -67,7 +66,6 @@ async def work(
                 app, found = await _application(book, settings)
 
                 def started() -> None:
-                    starting.close()
                     # What has been loaded stays: looking through it for garbage would make readers wait. So would
                     # looking often, as nearly everything a question leaves behind is freed without that.
                     gc.freeze()
@@ -81,7 +79,8 @@ async def work(
 
 @contextmanager
 def _taking_turns_often() -> Iterator[None]:
-    """Model, index and libraries load side by side; whichever waits for its turn must not wait long."""
+    """Whichever waits for its turn must not wait long: model, index and libraries, which load side by side, and later
+    the threads that embed and write, which would have to give way to every other reader's words."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(0.0005)
     try:

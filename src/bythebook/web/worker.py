@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bythebook.errors import BookError
 from bythebook.settings import Settings
+from bythebook.web import loop
 from bythebook.web.serving import work
 from bythebook.web.signals import heeding_signals
 from bythebook.wire import error_response
@@ -25,7 +26,7 @@ def main() -> None:
     """Do what standard input says, until told to stop or until it ends."""
     job = json.loads(sys.stdin.readline())
     try:
-        asyncio.run(_work(job))
+        loop.run(_work(job))
     except BookError as error:
         _report(error_response(error))
         sys.exit(1)
