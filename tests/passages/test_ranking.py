@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bythebook.passages import Candidate
-from bythebook.passages.ranking import added, page_of, rank
+from bythebook.passages.ranking import added, best_first, page_of, rank
 
 
 def name(page: int, chunk: int) -> str:
@@ -18,7 +18,7 @@ def name(page: int, chunk: int) -> str:
 
 
 def order(*candidates: Candidate) -> list[str]:
-    return [chunk_id for chunk_id, _ in rank(candidates)]
+    return [chunk_id for chunk_id, _ in rank(best_first(candidates))]
 
 
 A, B, C = (name(page, 0) for page in range(3))
@@ -73,12 +73,12 @@ CANDIDATES = st.lists(
 def test_every_candidate_has_one_place_whatever_order_they_came_in(
     candidates: list[Candidate], shuffle: random.Random
 ) -> None:
-    ranked = rank(candidates)
+    ranked = rank(best_first(candidates))
 
     assert sorted(chunk_id for chunk_id, _ in ranked) == sorted(candidate.chunk_id for candidate in candidates)
     assert [score for _, score in ranked] == sorted((score for _, score in ranked), reverse=True)
     shuffle.shuffle(candidates)
-    assert [chunk_id for chunk_id, _ in rank(candidates)] == [chunk_id for chunk_id, _ in ranked]
+    assert [chunk_id for chunk_id, _ in rank(best_first(candidates))] == [chunk_id for chunk_id, _ in ranked]
 
 
 def test_the_chunks_of_a_page_share_half_an_id() -> None:

@@ -11,6 +11,7 @@ import qdrant_edge as edge
 from bythebook.errors import RetrievalError
 from bythebook.passages import Candidate, Filters, Passage
 from bythebook.passages.payload import chunk_of, payload_of
+from bythebook.passages.ranking import best_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -81,9 +82,11 @@ class EdgeStore:
         found = self._fused(sides, limit=limit + 1)
         if len(found) > limit and found[limit].score == found[limit - 1].score:
             found = self._fused(sides, limit=2 * depth)
-        # Plain tuples compare themselves, several times faster than by a key.
-        ordered = sorted((-point.score, str(point.id)) for point in found)
-        return [Candidate(chunk_id, -score) for score, chunk_id in ordered[:limit]]
+        candidates = [Candidate(str(point.id), point.score) for point in found]
+        # The engine has put them in order but for those that are equal.
+        if len({point.score for point in found}) < len(found):
+            candidates = best_first(candidates)
+        return candidates[:limit]
 
     def _sides(self, vector: Vector | None, text: str, *, depth: int, filters: Filters) -> list[edge.Prefetch]:
         """The two rankings, without one that has nothing to go by."""
@@ -119,8 +122,8 @@ class EdgeStore:
         )
         with _speaking_to_the_engine("read the index"):
             found = self._shard.search(request)
-        chunks = ((chunk_of(point.payload or {}), point.score) for point in found)
-        return {chunk.chunk_id: (chunk, cosine) for chunk, cosine in chunks}
+        chunks = [(chunk_of(point.payload or {}), point.score) for point in found]
+        return {entry[0].chunk_id: entry for entry in chunks}
 
     async def fetch(self, chunk_ids: Sequence[str]) -> Mapping[str, Passage]:
         with _speaking_to_the_engine("read the index"):

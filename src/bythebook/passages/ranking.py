@@ -18,20 +18,20 @@ Two chunks of a page are often found by chance. A page of which more was found i
 
 
 def rank(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Order the candidates by their scores and by what else of their page was found, best first."""
+    """Put candidates, best first, into the order that what else of their page was found gives them."""
     pages = [page_of(chunk_id) for chunk_id, _ in candidates]
     if max(Counter(pages).values(), default=0) <= 2:
-        return _ordered(candidates)
+        return list(candidates)
     by_page: dict[str, list[float]] = defaultdict(list)
     for page, (_, score) in zip(pages, candidates, strict=True):
         by_page[page].append(score)
     support = {page: _support(scores) for page, scores in by_page.items()}
     scored = zip(pages, candidates, strict=True)
-    return _ordered(Candidate(chunk_id, score + support[page]) for page, (chunk_id, score) in scored)
+    return best_first(Candidate(chunk_id, score + support[page]) for page, (chunk_id, score) in scored)
 
 
 def _support(scores: list[float]) -> float:
-    return PAGE_EVIDENCE * sum(sorted(scores, reverse=True)[2:5])
+    return PAGE_EVIDENCE * sum(scores[2:5])
 
 
 def added(rankings: Sequence[Sequence[Candidate]]) -> list[Candidate]:
@@ -40,10 +40,11 @@ def added(rankings: Sequence[Sequence[Candidate]]) -> list[Candidate]:
     for ranking in rankings:
         for chunk_id, score in ranking:
             totals[chunk_id] += score
-    return _ordered(Candidate(*entry) for entry in totals.items())
+    return best_first(Candidate(*entry) for entry in totals.items())
 
 
-def _ordered(scored: Iterable[Candidate]) -> list[Candidate]:
+def best_first(scored: Iterable[Candidate]) -> list[Candidate]:
+    """The one order of candidates: by score, and by id where scores are equal."""
     # Plain tuples compare themselves, several times faster than by a key.
     ordered = sorted((-score, chunk_id) for chunk_id, score in scored)
     return [Candidate(chunk_id, -score) for score, chunk_id in ordered]

@@ -174,13 +174,8 @@ class _Wording:
     def is_new(self, shown: Sequence[_Wording]) -> bool:
         """Whether none of those says the same."""
         glances = self._glances() if shown else ()
-        for other in shown:
-            # Most passages differ at first sight, which spares them the cutting into terms.
-            there = other._text
-            alike = sum([glance in there for glance in glances]) >= _ALIKE_AT_SIGHT * len(glances)
-            if alike and self._repeats(other):
-                return False
-        return True
+        # Most passages differ at first sight, which spares them the cutting into terms.
+        return not any(_alike(glances, other._text) and self._repeats(other) for other in shown)
 
     def _glances(self) -> list[str]:
         """A few letters from several places. A short text has few or none, and is always read closely."""
@@ -190,6 +185,17 @@ class _Wording:
     def _repeats(self, other: _Wording) -> bool:
         common = len(self.terms & other.terms)
         return common > 0 and common >= SAME * (len(self.terms) + len(other.terms) - common)
+
+
+def _alike(glances: Sequence[str], text: str) -> bool:
+    """Whether enough of the glances are found in the text. Most are not, so it is seldom asked for all of them."""
+    missing = (1 - _ALIKE_AT_SIGHT) * len(glances)
+    for glance in glances:
+        if glance not in text:
+            missing -= 1
+            if missing < 0:
+                return False
+    return True
 
 
 def result_of(chunk: Chunk, *, position: int, score: float, rerank_score: float) -> RetrievalResult:

@@ -13,6 +13,7 @@ from bythebook.errors import QdrantConnectionError
 from bythebook.passages import Candidate, Filters, Passage
 from bythebook.passages.edge import BM25, DENSE, DEPTH
 from bythebook.passages.payload import chunk_of, payload_of
+from bythebook.passages.ranking import best_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -88,8 +89,7 @@ class QdrantStore:
         found = await self._fused(sides, limit=limit + 1)
         if len(found) > limit and found[limit].score == found[limit - 1].score:
             found = await self._fused(sides, limit=2 * depth)
-        ordered = sorted((-point.score, str(point.id)) for point in found)
-        return [Candidate(chunk_id, -score) for score, chunk_id in ordered[:limit]]
+        return best_first(Candidate(str(point.id), point.score) for point in found)[:limit]
 
     def _sides(self, vector: Vector | None, text: str, *, depth: int, filters: Filters) -> list[models.Prefetch]:
         """The rankings there are, without one that has nothing to go by."""
