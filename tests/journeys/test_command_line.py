@@ -323,3 +323,20 @@ async def test_the_demo_does_not_answer_from_transcripts() -> None:
     book = [item.path async for item in Folder(manual(), exclude=NOT_THE_MANUAL).listing()]
     assert {path.partition("/")[0] for path in set(every) - set(book)} == {"transcripts"}
     assert "index.md" in book
+
+
+def test_a_reader_need_not_write_as_the_book_does(bythebook: Run, tmp_path: Path) -> None:
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / "arm.md").write_text(
+        "# The arm\n\nThe gripper is calibrated by inverse kinematics (IK) before each shift."
+    )
+    (pages / "node.md").write_text("# Nodes\n\nCall `rclpy.spin_once(node)` to handle one message and return.")
+    (pages / "loop.md").write_text("# Loops\n\nCall `rclpy.spin(node)` to handle every message until the node ends.")
+    (pages / "plan.md").write_text("# Plans\n\nIK is solved again whenever the goal moves.")
+    bythebook("ingest", pages)
+
+    assert "gripper is calibrated" in bythebook("ask", "How is the grippper calibratd?").stdout
+    assert "handle one message" in bythebook("ask", "What does spin_once do?").stdout.partition("[1]")[0]
+    found = json.loads(bythebook("search", "inverse kinematics", "--json").stdout)["results"]
+    assert {result["title"] for result in found[:2]} == {"The arm", "Plans"}

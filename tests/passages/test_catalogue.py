@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from bythebook.errors import RetrievalError
 from bythebook.passages.catalogue import Catalogue, ChunkRecord, PageRecord, Totals
+from bythebook.passages.tally import Tally
 
 PAGES = [
     PageRecord("https://b/1", "docs", "1.md", "One", "f1", "Text of one."),
@@ -22,6 +24,12 @@ CHUNKS = [
 ]
 
 
+def tallied(terms: dict[int, int]) -> Tally:
+    tally = Tally()
+    tally.terms.update(terms)
+    return tally
+
+
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
     path = tmp_path / "book.db"
@@ -30,7 +38,7 @@ def written(tmp_path: Path) -> Path:
             catalogue.put_page(page)
         for chunk in CHUNKS:
             catalogue.put_chunk(chunk)
-        catalogue.count_terms({10: 2, 11: 1, 12: 0})
+        catalogue.count(tallied({10: 2, 11: 1, 12: 0}))
         catalogue.state("identity", {"model": "words", "dimension": 32})
     return path
 
@@ -62,7 +70,7 @@ def test_an_edit_replaces_and_drops(written: Path) -> None:
         catalogue.put_page(PageRecord("https://b/1", "site", "1.html", "Uno", "f9", "Texto."))
         catalogue.drop_page("https://b/2")
         catalogue.drop_chunk("c3")
-        catalogue.count_terms({10: -2, 11: 1, 14: -1})
+        catalogue.count(tallied({10: -2, 11: 1, 14: -1}))
         catalogue.state("identity", "another")
     with closing(Catalogue.open(written)) as catalogue:
         assert catalogue.sources() == {"site": 2}
@@ -70,6 +78,15 @@ def test_an_edit_replaces_and_drops(written: Path) -> None:
         assert catalogue.totals() == Totals(pages=2, chunks=2, length=12)
         assert catalogue.term_counts([10, 11, 14]) == {10: 0, 11: 2, 14: 0}
         assert catalogue.fact("identity") == "another"
+
+
+def test_a_catalogue_of_an_earlier_version_reads_as_if_it_knew_no_words(written: Path) -> None:
+    with closing(sqlite3.connect(written)) as connection:
+        connection.executescript("DROP TABLE words; DROP TABLE abbreviations; DROP TABLE contents;")
+    with closing(Catalogue.open(written)) as catalogue:
+        assert catalogue.most_frequent(["lamp"]) == ""
+        assert catalogue.abbreviations == {}
+        assert [page.url for page in catalogue.listed()] == [page.url for page in PAGES]
 
 
 def test_an_empty_catalogue_has_nothing(tmp_path: Path) -> None:

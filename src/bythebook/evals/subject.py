@@ -13,7 +13,7 @@ from bythebook.assemble import Book
 from bythebook.evals.corpus import document_of
 from bythebook.evals.finished import Finished
 from bythebook.passages import EVERYWHERE
-from bythebook.passages.retriever import looked_through, ranked
+from bythebook.passages.retriever import in_the_books_words, looked_through, ranked
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -66,7 +66,9 @@ class Subject:
 
     async def documents(self, searches: Sequence[str]) -> list[str]:
         """The documents that these searches find together, best first, ranked as for a reader."""
-        wanted = [(await self.book.embedder.query(text), text) for text in searches]
+        embedder = self.book.embedder
+        texts = in_the_books_words(self.edition, tuple(searches), by=embedder)
+        wanted = [(await embedder.query(text), text) for text in texts]
         found = await ranked(self.edition, wanted, limit=looked_through(wanted), filters=EVERYWHERE)
         return await self.of(found)
 

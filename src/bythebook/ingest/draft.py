@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections import Counter
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from bythebook.passages.edge import EdgeStore
 from bythebook.passages.generations import DRAFT
 from bythebook.passages.retriever import Retriever
 from bythebook.passages.shelf import CATALOGUE, SHARD, Edition
+from bythebook.passages.tally import Tally
 from bythebook.passages.words import Words, stepped
 
 if TYPE_CHECKING:
@@ -122,16 +122,13 @@ def _page_record(found: Found) -> PageRecord:
 
 
 def _count(catalogue: Catalogue, arriving: Sequence[Chunk], leaving: Sequence[Passage]) -> None:
-    """Record the chunks that come, and in how many more chunks each term stands than before."""
-    words = Words(1.0)
-    counts: Counter[int] = Counter()
+    """Record the chunks that come, and what they change in the language of the book."""
+    tally = Tally()
     for chunk in arriving:
-        frequencies = words.frequencies(chunk.embedded)
-        counts.update(frequencies.keys())
-        catalogue.put_chunk(_chunk_record(chunk, length=sum(frequencies.values())))
+        catalogue.put_chunk(_chunk_record(chunk, length=tally.add(chunk.embedded)))
     for passage in leaving:
-        counts.subtract(words.terms(passage.chunk.embedded))
-    catalogue.count_terms(counts)
+        tally.remove(passage.chunk.embedded)
+    catalogue.count(tally)
 
 
 def _chunk_record(chunk: Chunk, *, length: int) -> ChunkRecord:

@@ -6,14 +6,18 @@ One SQLite file beside the shard. It is written with the generation and never ch
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bythebook.errors import RetrievalError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
+
+    from bythebook.passages.tally import Tally
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -30,7 +34,12 @@ CREATE TABLE IF NOT EXISTS contents (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS chunks_by_url ON chunks (url);
 CREATE TABLE IF NOT EXISTS terms (term INTEGER PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS words (word TEXT PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS abbreviations (
+    short TEXT NOT NULL, long TEXT NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (short, long)
+) WITHOUT ROWID;
 """
+_TABLE = re.compile(r"CREATE TABLE IF NOT EXISTS (\w+)")
 
 
 class PageRecord(NamedTuple):
@@ -89,7 +98,7 @@ class Catalogue:
         try:
             connection = sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True, check_same_thread=False)
             connection.execute("SELECT 1 FROM facts")
-            _make_up_for_contents(connection)
+            _make_up_for_what_is_missing(connection)
         except sqlite3.Error as exc:
             raise RetrievalError(f"could not open the catalogue {path}: {exc}. Run 'bythebook ingest' again.") from exc
         return cls(connection)
@@ -183,18 +192,36 @@ class Catalogue:
     def drop_chunk(self, chunk_id: str) -> None:
         self._db.execute("DELETE FROM chunks WHERE chunk_id = ?", (chunk_id,))
 
-    def count_terms(self, changes: Mapping[int, int]) -> None:
-        """Add to how many chunks each term stands in; a term that stands in none is forgotten."""
-        statement = (
-            "INSERT INTO terms VALUES (?, ?) ON CONFLICT (term) DO UPDATE SET count = terms.count + excluded.count"
-        )
-        self._db.executemany(statement, [item for item in changes.items() if item[1]])
-        self._db.execute("DELETE FROM terms WHERE count <= 0")
+    def count(self, tally: Tally) -> None:
+        """Add to how many chunks each term, word and abbreviation stands in; what stands in none is forgotten."""
+        self._count("terms", "term", [(term, count) for term, count in tally.terms.items() if count])
+        self._count("words", "word", [(word, count) for word, count in tally.words.items() if count])
+        short = [(*pair, count) for pair, count in tally.abbreviations.items() if count]
+        self._count("abbreviations", "short, long", short)
+
+    def _count(self, table: str, key: str, changes: Sequence[tuple[object, ...]]) -> None:
+        places = ", ".join("?" * (key.count(",") + 2))
+        more = f"ON CONFLICT ({key}) DO UPDATE SET count = {table}.count + excluded.count"
+        self._db.executemany(f"INSERT INTO {table} VALUES ({places}) {more}", changes)  # noqa: S608 - names of ours
+        self._db.execute(f"DELETE FROM {table} WHERE count <= 0")  # noqa: S608
 
     def term_counts(self, terms: Iterable[int]) -> dict[int, int]:
         """How many chunks each of these terms stands in, 0 for one the book does not have."""
         statement = "SELECT count FROM terms WHERE term = ?"
         return {term: (self._db.execute(statement, (term,)).fetchone() or (0,))[0] for term in terms}
+
+    def most_frequent(self, words: Sequence[str]) -> str:
+        """The one of these words that stands in the most chunks, empty when the book has none of them."""
+        places = ", ".join("?" * len(words))
+        statement = f"SELECT word FROM words WHERE word IN ({places}) ORDER BY count DESC, word LIMIT 1"  # noqa: S608
+        row = self._db.execute(statement, words).fetchone()
+        return row[0] if row else ""
+
+    @cached_property
+    def abbreviations(self) -> dict[str, str]:
+        """What the book abbreviates: each short form with the long one it mostly stands for."""
+        rows = self._db.execute("SELECT short, long FROM abbreviations ORDER BY short, count, long DESC")
+        return dict(rows.fetchall())
 
     def chunk_count(self) -> int:
         """How many chunks there are, without going through the pages."""
@@ -206,9 +233,10 @@ class Catalogue:
         return Totals(pages, *self._db.execute("SELECT COUNT(*), COALESCE(SUM(length), 0) FROM chunks").fetchone())
 
 
-def _make_up_for_contents(connection: sqlite3.Connection) -> None:
-    """A catalogue of an earlier version has no order. It reads as empty until the next ingest gives it one."""
-    known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'contents'").fetchone()
-    if known is None:
-        nothing = "SELECT '' AS url, '' AS source, 0 AS position, '' AS module WHERE 0"
-        connection.execute(f"CREATE TEMP VIEW contents AS {nothing}")
+def _make_up_for_what_is_missing(connection: sqlite3.Connection) -> None:
+    """A catalogue of an earlier version lacks tables. They read as empty until the next ingest fills them."""
+    known = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    for statement in _SCHEMA.split(";"):
+        table = _TABLE.search(statement)
+        if table and table[1] not in known:
+            connection.execute(_TABLE.sub(r"CREATE TEMP TABLE \1", statement))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from bythebook.passages import Filters, RetrievalContext, RetrievalResult
 from bythebook.passages.ranking import added, rank
 from bythebook.passages.reading import read_by
+from bythebook.passages.spelling import corrected, spelled_out
 from bythebook.together import together
 
 if TYPE_CHECKING:
@@ -96,7 +97,8 @@ class Retriever:
             self._remembered.move_to_end(key)
             context = replace(found.context, cache_hit=True)
             return replace(found, context=context, embedding_time_ms=0.0, retrieval_time_ms=0.0)
-        found = await self._search(edition, (query, *also), top_k=top_k, filters=filters, within=within)
+        texts = in_the_books_words(edition, (query, *also), by=self._reader or self._embedder)
+        found = await self._search(edition, texts, top_k=top_k, filters=filters, within=within)
         self._remembered[key] = found
         if len(self._remembered) > _REMEMBERED:
             self._remembered.popitem(last=False)
@@ -125,6 +127,20 @@ class Retriever:
             read = await read_by(self._reader, context) if self._reader else None
         searched = time.perf_counter()
         return Retrieved(context, vectors[0], (embedded - started) * 1000, (searched - embedded) * 1000, read)
+
+
+def in_the_books_words(edition: Edition, texts: tuple[str, ...], *, by: Embedder) -> tuple[str, ...]:
+    """What to search for, so that a reader need not write as the book does: the same texts put right, then the first
+    once more with what the book abbreviates."""
+
+    def known(word: str) -> bool:
+        # A model has whole words for what is usual in its language. What is unusual may be so in this book only.
+        return by.count(word) == 1 or any(edition.catalogue.term_counts(edition.words.terms(word)).values())
+
+    right = tuple(corrected(text, edition.catalogue, known=known) for text in texts)
+    short = edition.catalogue.abbreviations
+    other = spelled_out(right[0], short) if short else ""
+    return (*right, other) if other else right
 
 
 def looked_through(wanted: Sequence[object]) -> int:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from qdrant_edge import Bm25, Bm25Config
 
+from bythebook.passages.spelling import with_spellings
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -22,7 +24,7 @@ _REMEMBERED = 4096
 
 
 class Words:
-    """The engine's own BM25 terms: stemmed, without stop words, as numbers."""
+    """The engine's own BM25 terms: stemmed, without stop words, as numbers. A name counts in all its spellings."""
 
     def __init__(self, average_length: float) -> None:
         config = Bm25Config(k=SATURATION, b=LENGTH_WEIGHT, avg_len=average_length, language="english")
@@ -34,21 +36,21 @@ class Words:
         self._weights = lru_cache(_REMEMBERED)(self._weighed)
 
     def document(self, text: str) -> SparseVector:
-        return self._bm25.embed_document(text)
+        return self._bm25.embed_document(with_spellings(text))
 
     def query(self, text: str) -> SparseVector:
-        return self._bm25.embed_query(text)
+        return self._bm25.embed_query(with_spellings(text))
 
     def terms(self, text: str) -> frozenset[int]:
         """The distinct terms of `text`."""
         return self._terms(text)
 
     def _cut(self, text: str) -> frozenset[int]:
-        return frozenset(self._bm25.embed_query(text).indices)
+        return frozenset(self.query(text).indices)
 
     def frequencies(self, text: str) -> dict[int, int]:
         """Each term of `text` with how often it stands there."""
-        sparse = self._frequencies.embed_document(text)
+        sparse = self._frequencies.embed_document(with_spellings(text))
         counts = (round(value * SATURATION / (SATURATION + 1 - value)) for value in sparse.values)
         return dict(zip(sparse.indices, counts, strict=True))
 
@@ -61,7 +63,7 @@ class Words:
         return self._weights(text)
 
     def _weighed(self, text: str) -> Mapping[int, float]:
-        sparse = self._bm25.embed_document(text)
+        sparse = self.document(text)
         return dict(zip(sparse.indices, sparse.values, strict=True))
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from bythebook.passages.catalogue import Catalogue, ChunkRecord, PageRecord
+from bythebook.passages.tally import Tally
 from bythebook.passages.words import Words, stepped
 
 if TYPE_CHECKING:
@@ -31,10 +32,9 @@ class Survey:
         self.found = found
         self.points = 0
         self.records: list[ChunkRecord] = []
-        self.terms: Counter[int] = Counter()
+        self.tally = Tally()
         self.missing: Counter[str] = Counter()
         self._layout = found.layout(count)
-        self._words = Words(1.0)
         self._pages: dict[str, list[tuple[int, str, str, str]]] = defaultdict(list)
         self._digest = hashlib.sha256(repr(found).encode())
 
@@ -48,10 +48,8 @@ class Survey:
                 self._note(chunk)
 
     def _note(self, chunk: Chunk) -> None:
-        frequencies = self._words.frequencies(chunk.embedded)
-        self.terms.update(frequencies.keys())
+        length = self.tally.add(chunk.embedded)
         headings = " > ".join(chunk.heading_hierarchy)
-        length = sum(frequencies.values())
         self.records.append(ChunkRecord(chunk.chunk_id, chunk.url, chunk.content_hash, "", length, headings))
         self._pages[chunk.url].append((chunk.chunk_index, chunk.chunk_id, chunk.title, chunk.text))
         self._digest.update(f"{chunk.chunk_id} {chunk.content_hash} ".encode())
@@ -110,7 +108,7 @@ def write_catalogue(path: Path, survey: Survey, identity: Identity) -> Words:
             catalogue.put_chunk(record)
         for page in survey.pages():
             catalogue.put_page(page)
-        catalogue.count_terms(survey.terms)
+        catalogue.count(survey.tally)
         totals = catalogue.totals()
         words = Words(stepped(totals.length / max(totals.chunks, 1)))
         catalogue.state("average_length", words.average_length)

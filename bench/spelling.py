@@ -1,0 +1,116 @@
+"""Readers who misspell, and readers who ask for a name: python -m bench.spelling COLLECTION [--limit N] [--json]
+
+Every question of the collection is asked as it is, and once more with one slip in one of its longer words: two letters
+swapped, one left out, one too many, or another. Then 300 names that stand in at most three chunks are asked for, such
+as `spin_once` or `HTTPException`; a hit is a chunk that has the name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import re
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from bench.fitting import progress
+from bythebook.evals import Wanted
+from bythebook.evals.corpus import collection
+from bythebook.evals.retrieval import ndcg
+from bythebook.evals.subject import opened
+from bythebook.passages import EVERYWHERE
+from bythebook.passages.retriever import CANDIDATES, ranked
+from bythebook.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bythebook.evals.corpus import Question
+    from bythebook.evals.subject import Subject
+
+NAMES = 300
+_FEW = 3
+_WORD = re.compile(r"[A-Za-z]{5,}")
+_NAME = re.compile(r"[A-Za-z]\w*(?:\.\w+)*_\w+|\b[A-Z][a-z]+(?:[A-Z][a-z]+)+\b|--[a-z]+(?:-[a-z]+)+")
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def misspelt(question: str, chance: random.Random) -> str:
+    """The question with one slip, in a word that is long enough for it; never in its first or last letter."""
+    words = list(_WORD.finditer(question))
+    if not words:
+        return question
+    found = chance.choice(words)
+    word, at, letter = found[0], chance.randrange(1, len(found[0]) - 1), chance.choice(_LETTERS)
+    slips = (
+        word[:at] + word[at + 1] + word[at] + word[at + 2 :],
+        word[:at] + word[at + 1 :],
+        word[:at] + letter + word[at:],
+        word[:at] + letter + word[at + 1 :],
+    )
+    return question[: found.start()] + chance.choice(slips) + question[found.end() :]
+
+
+async def as_it_is(subject: Subject, text: str) -> list[str]:
+    """The documents that are found for the very letters of the text."""
+    wanted = [(await subject.book.embedder.query(text), text)]
+    return await subject.of(await ranked(subject.edition, wanted, limit=CANDIDATES, filters=EVERYWHERE))
+
+
+async def slips(subject: Subject, questions: Sequence[Question]) -> dict[str, float]:
+    """nDCG@10 of the questions as they were asked, and of misspelt ones without and with what we do about it."""
+    chance = random.Random(7)  # noqa: S311 - the same every time
+    found: dict[str, list[float]] = {"as asked": [], "misspelt, as it is": [], "misspelt, put right": []}
+    for question in questions:
+        wrong = misspelt(question.text, chance)
+        found["as asked"].append(ndcg(question.relevant, await subject.documents([question.text])))
+        found["misspelt, as it is"].append(ndcg(question.relevant, await as_it_is(subject, wrong)))
+        found["misspelt, put right"].append(ndcg(question.relevant, await subject.documents([wrong])))
+    return {name: fmean(values) for name, values in found.items()}
+
+
+async def names(subject: Subject) -> dict[str, float]:
+    """How often a chunk with the name comes first, and among the first five."""
+    where: dict[str, set[str]] = {}
+    ids = subject.edition.catalogue.all_chunk_ids()
+    for first in range(0, len(ids), 500):
+        for chunk_id, passage in (await subject.edition.store.fetch(ids[first : first + 500])).items():
+            for name in set(_NAME.findall(passage.chunk.embedded)):
+                where.setdefault(name, set()).add(chunk_id)
+    rare = sorted(name for name, chunks in where.items() if len(chunks) <= _FEW and 6 <= len(name) <= 40)
+    random.Random(3).shuffle(rare)  # noqa: S311 - the same every time
+    hits: dict[int, list[bool]] = {1: [], 5: []}
+    for name in rare[:NAMES]:
+        question = f"What is {name}?"
+        wanted = [(await subject.book.embedder.query(question), question)]
+        found = await ranked(subject.edition, wanted, limit=CANDIDATES, filters=EVERYWHERE)
+        for count, hit in hits.items():
+            hit.append(any(candidate.chunk_id in where[name] for candidate in found[:count]))
+    return {f"names, hit@{count}": fmean(hit) for count, hit in hits.items() if hit}
+
+
+async def measure(given: argparse.Namespace) -> dict[str, float]:
+    settings = Settings.load({"data_dir": given.data_dir})
+    wanted = Wanted(given.collection, settings, progress(given.collection.name), limit=given.limit)
+    found = collection(given.collection)
+    async with opened(found.corpus, given.collection.name, wanted) as subject:
+        return {**await slips(subject, wanted.some(found.answered)), **await names(subject)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("collection", type=Path)
+    parser.add_argument("--limit", type=int, default=1000)
+    parser.add_argument("--data-dir", type=Path)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    figures = asyncio.run(measure(given))
+    lines = [f"{name:<22} {value:.3f}" for name, value in figures.items()]
+    print(json.dumps(figures) if given.json else "\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()
