@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from bythebook.evals.conversations import Task, figures, read
 from bythebook.evals.corpus import collection
 from bythebook.evals.followups import gains
 from bythebook.evals.refusal import kinds, score
-from bythebook.evals.retrieval import averages, scores
+from bythebook.evals.retrieval import averages, scores, sections
 from bythebook.evals.sampling import interval, interval_of
 from evals.collections_here import signals, write
 
@@ -118,6 +119,17 @@ def test_figures_of_retrieval_are_means_over_questions(tmp_path: Path) -> None:
     questions = collection(signals(tmp_path / "signals")).answered
     told = averages(scores(questions, [["a", "b"], ["x"] * 6 + ["b"]]))
     assert told == {"ndcg_at_10": 0.6667, "recall_at_5": 0.5, "recall_at_10": 1.0, "mrr": 0.5714}
+
+
+def test_a_section_is_a_hit_only_in_its_own_document(tmp_path: Path) -> None:
+    questions = collection(signals(tmp_path / "signals")).answered
+    named = [replace(question, given={"anchor": anchor}) for question, anchor in zip(questions, "xy", strict=True)]
+    rows: list[dict[str, Any]] = [{"sections": [["b", "x"], *[["c", "y"]] * 5, ["a", "x"]]}, {"sections": []}]
+
+    assert sections(named, rows, {("a", "x"), ("b", "x")}) == {
+        "sections": {"questions": 1, "hit_at_5": 0.0, "hit_at_10": 1.0}
+    }
+    assert sections(questions, rows, {("a", "x")}) == {}
 
 
 def test_figures_of_refusal_are_of_both_kinds() -> None:

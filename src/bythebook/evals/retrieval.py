@@ -13,7 +13,7 @@ from bythebook.evals.corpus import collection
 from bythebook.evals.plots import bars, spread
 from bythebook.evals.sampling import intervals, percentiles
 from bythebook.evals.subject import opened
-from bythebook.passages import EVERYWHERE
+from bythebook.passages import EVERYWHERE, Candidate
 from bythebook.passages.edge import DEPTH
 
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ async def measure(wanted: Wanted) -> Measured:
     async with opened(found.corpus, wanted.collection, wanted) as subject:
         rows = await subject.each("retrieval", questions, lambda question: _look(subject, question))
         sizes: Figures = {"documents": subject.report.pages, "chunks": subject.report.chunks}
+        known = set(
+            await subject.sections([Candidate(each, 0.0) for each in subject.edition.catalogue.all_chunk_ids()])
+        )
     columns = {name: scores(questions, [row[name] for row in rows]) for name in ("ours", *ALONE)}
     means = {name: averages(own) for name, own in columns.items()}
     sure = {name: intervals(own, seed=wanted.seed) for name, own in columns.items()}
@@ -47,6 +50,7 @@ async def measure(wanted: Wanted) -> Measured:
         "questions": len(questions),
         **means["ours"],
         **{name: means[name] for name in ALONE},
+        **sections(questions, rows, known),
         "intervals": {**sure["ours"], **{name: sure[name] for name in ALONE}},
         "milliseconds": percentiles(times),
     }
@@ -60,7 +64,8 @@ async def measure(wanted: Wanted) -> Measured:
 async def _look(subject: Subject, question: Question) -> Row:
     """What a reader's question finds, and what it would find by its words or by its meaning alone."""
     started = time.perf_counter()
-    ours = await subject.documents([question.text])
+    found = await subject.found([question.text])
+    ours = await subject.of(found)
     took = (time.perf_counter() - started) * 1000
     vector = await subject.book.embedder.query(question.text)
     look = subject.edition.store.candidates
@@ -68,10 +73,25 @@ async def _look(subject: Subject, question: Question) -> Row:
     dense = await look(vector, "", limit=DEPTH, filters=EVERYWHERE)
     return {
         "ours": ours,
+        "sections": (await subject.sections(found))[:10],
         "bm25": await subject.of(bm25),
         "dense": await subject.of(dense),
         "milliseconds_to_find": took,
     }
+
+
+def sections(questions: Sequence[Question], rows: Sequence[Row], known: set[tuple[str, str]]) -> Figures:
+    """How often the very section is found, where questions name one and the book has it under that name."""
+    hits: list[tuple[bool, bool]] = []
+    for question, row in zip(questions, rows, strict=True):
+        right = known & {(document, str(question.given.get("anchor"))) for document in question.relevant}
+        found = [tuple(section) for section in row["sections"]]
+        if right:
+            hits.append((bool(right & set(found[:5])), bool(right & set(found))))
+    if not hits:
+        return {}
+    by_five, by_ten = (round(fmean(column), 4) for column in zip(*hits, strict=True))
+    return {"sections": {"questions": len(hits), "hit_at_5": by_five, "hit_at_10": by_ten}}
 
 
 def scores(questions: Sequence[Question], rankings: Sequence[Sequence[str]]) -> Columns:

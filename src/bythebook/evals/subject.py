@@ -66,17 +66,25 @@ class Subject:
 
     async def documents(self, searches: Sequence[str]) -> list[str]:
         """The documents that these searches find together, best first, ranked as for a reader."""
+        return await self.of(await self.found(searches))
+
+    async def found(self, searches: Sequence[str]) -> list[Candidate]:
+        """The chunks that these searches find together, best first, ranked as for a reader."""
         embedder = self.book.embedder
         texts = in_the_books_words(self.edition, tuple(searches), by=embedder)
         wanted = [(await embedder.query(text), text) for text in texts]
-        found = await ranked(self.edition, wanted, limit=looked_through(wanted), filters=EVERYWHERE)
-        return await self.of(found)
+        return await ranked(self.edition, wanted, limit=looked_through(wanted), filters=EVERYWHERE)
 
     async def of(self, found: Sequence[Candidate]) -> list[str]:
         """The documents of these chunks, each once, in their order."""
+        return list(dict.fromkeys(document for document, _ in await self.sections(found)))
+
+    async def sections(self, found: Sequence[Candidate]) -> list[tuple[str, str]]:
+        """The document and the anchor of the section of each of these chunks, each once, in their order."""
         ids = [candidate.chunk_id for candidate in found]
         passages = await self.edition.store.fetch(ids)
-        return list(dict.fromkeys(document_of(passages[chunk_id].chunk.url) for chunk_id in ids))
+        chunks = [passages[chunk_id].chunk for chunk_id in ids]
+        return list(dict.fromkeys((document_of(chunk.url), chunk.anchor) for chunk in chunks))
 
 
 @asynccontextmanager
