@@ -188,11 +188,12 @@ async def test_on_a_phone_a_number_leads_to_the_sentence_which_the_browser_marks
 
 
 @pytest.mark.parametrize("name", ["plain", "sphinx"])
-async def test_the_recipe_of_the_manual_brings_the_widget(published: Published, window: Opening, name: str) -> None:
+async def test_the_recipe_of_the_manual_brings_an_answer(published: Published, window: Opening, name: str) -> None:
     async with window() as one:
         await one.page.goto(f"{published.url}/{name}.html")
         await one.page.locator(".launcher").click()
         await expect(one.page.get_by_role("dialog").get_by_role("textbox")).to_be_focused()
+        await asked_and_proven(one.page, SITES["small docusaurus"])
         assert one.troubles == []
 
 

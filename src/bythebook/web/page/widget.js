@@ -991,7 +991,7 @@
     .answer hr { border: 0; border-block-start: 1px solid var(--line); margin-block: 1.2em; }
     code { font: 0.87em/1.55 var(--mono); }
     :not(pre) > code, .maths { background: var(--shade); border: 1px solid var(--line); border-radius: 5px; padding: 0.05em 0.32em; }
-    .maths { font-family: var(--mono); font-size: 0.9em; white-space: pre-wrap; box-decoration-break: clone; -webkit-box-decoration-break: clone; }
+    .maths { font-family: var(--mono); font-size: 0.9em; white-space: pre-wrap; display: inline-block; max-width: 100%; }
     .answer table { border-collapse: collapse; display: block; overflow-x: auto; max-width: 100%; font-size: 0.94em; }
     th, td { border-block-end: 1px solid var(--line); padding-block: 6px; padding-inline: 0 14px; text-align: start; vertical-align: top; overflow-wrap: break-word; }
     th { font-weight: 600; color: var(--faint); }
