@@ -115,7 +115,7 @@ async def test_what_the_author_has_chosen_is_what_a_reader_sees(book: Served, wi
     chosen = (
         'data-title="Der Wärter" data-color="#ffcc00" data-position="left" data-questions="Wann? | Wo?" data-lang="de"'
     )
-    async with window(color_scheme="dark") as one:
+    async with window(color_scheme="dark", reduced_motion="reduce") as one:
         page = one.page
         await page.goto(site.publish(host(book, f'{chosen} data-theme="light"')))
         button = page.get_by_role("button", name="Der Wärter")
