@@ -22,12 +22,13 @@ MOST_BYTES = 400_000
 
 QUESTION = "How is an answer proven?"
 ANSWER = Reply(
-    "Every sentence of an answer rests on a passage that was retrieved. [1]\n\n"
-    "- A citation carries the exact words of the page and a link that opens at those words. [2]\n"
-    "- A sentence that no passage supports is removed. [1]\n\n"
-    '```console\n$ bythebook ask "Where do I begin?"\n```\n'
+    "Every sentence is held against the passages the model was shown. [1]\n\n"
+    "- A sentence that rests on one gets a citation with the verbatim quote. [1]\n"
+    "- Numbers, names, units and negations must agree, not only words. [1]\n"
+    "- If nothing remains, the book answers with its own sentences. [1]\n\n"
 )
-SLOWLY = Reply(ANSWER.text + "The rest of the answer is still being written. " * 20, delay_token=0.08)
+CODE = '```console\n$ bythebook ask "Where do I begin?"\nBegin with the quick start. [1]\n```\n'
+SLOWLY = Reply(ANSWER.text + CODE + "The rest of the answer is still being written. " * 20, delay_token=0.08)
 
 
 async def main() -> None:
@@ -92,7 +93,7 @@ async def _widget_writing(ready: Scene, page: Page) -> None:
     await page.goto(ready.site)
     await page.locator(".launcher").click()
     await _ask(page)
-    await page.locator(".answer pre").wait_for()
+    await page.locator(".answer pre", has_text="quick start").wait_for()
 
 
 async def _phone(ready: Scene, page: Page) -> None:

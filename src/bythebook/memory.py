@@ -12,7 +12,7 @@ from bythebook.errors import BookError, InputError
 from bythebook.wire import as_json
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine
+    from collections.abc import AsyncIterator, Coroutine, Sequence
 
     from bythebook.answers import AgentResponse
     from bythebook.conversations import Conversation, Conversations, ConversationTurn, Message
@@ -109,11 +109,20 @@ class Notes:
             standalone_question=memory.standalone,
         )
         question = Message("user", turn.question).counted(count)
-        answer = Message("assistant", response.answer, citations=tuple(record["citations"])).counted(count)
+        answer = Message(
+            "assistant", response.answer, citations=tuple(record["citations"]), metadata=_beside(response, memory.found)
+        ).counted(count)
         await self._conversations.finish_turn(completed, [question, answer])
 
     def _seconds(self) -> float:
         return max(time.perf_counter() - self._started, _SHORTEST)
+
+
+def _beside(response: AgentResponse, found: Sequence[RetrievalResult]) -> dict[str, Any]:
+    """What a reader who comes back needs beside the words: what to rate, and the section of each citation."""
+    cited = {citation.chunk_id for citation in response.citations}
+    sections = {passage.chunk_id: list(passage.heading_hierarchy) for passage in found if passage.chunk_id in cited}
+    return {"response_id": response.id, "sections": sections}
 
 
 def _why(error: BaseException) -> str:

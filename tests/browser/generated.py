@@ -15,6 +15,7 @@ DOCUSAURUS_STYLE = """
 html { font-size: 62.5%; } body { margin: 0; line-height: 3; color: #1c1e21; text-transform: lowercase; }
 html[data-theme=dark] { background: #1b1b1d; color: #e3e3e3; }
 button { all: unset; } a { color: #2e8555 !important; text-decoration: none !important; } svg { display: none; }
+::target-text { background: #f0f; }
 div, section, article { animation: none !important; max-width: 90rem; } textarea, input { display: none; }
 """
 MATERIAL_STYLE = """

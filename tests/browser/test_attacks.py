@@ -22,6 +22,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 QUESTION = "How often does the horn sound?"
 TOGETHER = 10
 """How many questions make a conversation, before it is read again and another one begins."""
+LETTERS = 3
+"""A model's tokens cut tags, attributes and addresses anywhere."""
 DO = ("top.hit=1", f"fetch('{CANARY}')", f"new Image().src='{CANARY}'")
 SHAPES = (
     "<script>{do}</script>",
@@ -90,13 +92,21 @@ async def test_what_should_not_happen_would_be_noticed(book: Served, window: Ope
         assert await reader.incidents() == ["<img>", '<a href="https://elsewhere.example"></a>']
 
 
+async def test_every_token_is_looked_at_before_the_next_one_comes(book: Served, model: Part, window: Opening) -> None:
+    model.reply = Reply(f"{HORN}. [1]", letters=LETTERS)
+    async with watched(window, book.url, books=()) as reader:
+        await reader.ask(QUESTION)
+        seen = await reader.page.evaluate("window.shown")
+    assert {HORN[:end].strip() for end in range(LETTERS, len(HORN), LETTERS)} <= set(seen)
+
+
 async def test_s4_no_payload_in_an_answer_or_in_the_history_ever_runs_or_calls_out(
     book: Served, model: Part, window: Opening, payloads: list[str]
 ) -> None:
     async with watched(window, book.url, books=()) as reader:
         for some in conversations(payloads):
             for payload in some:
-                model.reply = Reply(f"{payload}\n\n{HORN}. [1]")
+                model.reply = Reply(f"{payload}\n\n{HORN}. [1]", letters=LETTERS)
                 await reader.ask(QUESTION)
             await reader.reload()
             await expect(reader.page.locator("article")).to_have_count(len(some))

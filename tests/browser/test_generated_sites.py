@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -155,12 +156,44 @@ async def test_on_a_generated_site_a_reader_gets_from_the_button_to_the_sentence
         assert one.asked_of >= {published.url, published.book}
 
 
+MARKED = """async (picture) => {
+  const image = await createImageBitmap(await (await fetch(`data:image/png;base64,${picture}`)).blob());
+  const canvas = new OffscreenCanvas(image.width, image.height).getContext('2d');
+  canvas.drawImage(image, 0, 0);
+  const { data } = canvas.getImageData(0, 0, image.width, image.height);
+  let found = 0;
+  for (let at = 0; at < data.length; at += 4) found += data[at] === 255 && data[at + 1] === 0 && data[at + 2] === 255;
+  return found;
+}"""
+"""How many points of a picture have the colour in which the site shows what a link is about."""
+
+
+@pytest.mark.parametrize("start", ["lens", "boats"])
+async def test_on_a_phone_a_number_leads_to_the_sentence_which_the_browser_marks(
+    published: Published, window: Opening, start: str
+) -> None:
+    """Also where the sentence stands on this very page, behind the panel."""
+    site = SITES["small docusaurus"]
+    async with window(width=400, height=700, reduced_motion="reduce") as one:
+        page = one.page
+        await page.goto(f"{published.url}/small/docusaurus/{start}.html")
+        await page.locator(".launcher").click()
+        await asked_and_proven(page, site)
+        await page.locator(".answer .cite").filter(has_text="1").first.click()
+        await page.wait_for_url(f"**/{site.first}*")
+        await expect(page.get_by_role("dialog")).to_be_hidden()
+        await expect(page.locator("main").get_by_text(site.says)).to_be_in_viewport()
+        picture = base64.b64encode(await page.screenshot()).decode()
+        assert await page.evaluate(MARKED, picture) > 1000
+
+
 @pytest.mark.parametrize("name", ["plain", "sphinx"])
-async def test_the_recipe_of_the_manual_brings_the_widget(published: Published, window: Opening, name: str) -> None:
+async def test_the_recipe_of_the_manual_brings_an_answer(published: Published, window: Opening, name: str) -> None:
     async with window() as one:
         await one.page.goto(f"{published.url}/{name}.html")
         await one.page.locator(".launcher").click()
         await expect(one.page.get_by_role("dialog").get_by_role("textbox")).to_be_focused()
+        await asked_and_proven(one.page, SITES["small docusaurus"])
         assert one.troubles == []
 
 

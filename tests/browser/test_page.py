@@ -37,8 +37,13 @@ async def test_a_conversation_is_still_there_after_the_page_was_loaded_again(boo
         await page.goto(book.url)
         await page.get_by_role("button", name="What does the book say about fog signals?").click()
         await expect(page.locator(".actions")).to_be_visible()
+        listed = await page.locator(".sources li").all_inner_texts()
         await page.reload()
         await expect(page.locator(".answer")).to_contain_text(HORN)
+        assert await page.locator(".sources li").all_inner_texts() == listed
+        await page.get_by_role("button", name="Helpful", exact=True).click()
+        await expect(page.locator(".rated")).to_have_text("Thank you.")
+        await expect(page.get_by_role("button", name="Helpful", exact=True)).to_have_attribute("aria-pressed", "true")
         await page.get_by_role("button", name="New conversation").click()
         await expect(page.locator("article")).to_have_count(0)
         await page.reload()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from playwright.async_api import Page, Route, expect
 
@@ -54,7 +56,7 @@ async def test_who_asks_too_often_sees_the_time_count_down(
         await page.locator("textarea").fill(QUESTION)
         await page.keyboard.press("Enter")
         again = page.locator(".again button")
-        left = page.locator(".again .left")
+        left = page.locator(".again .due")
         await expect(again).to_be_disabled()
         await expect(left).to_contain_text(says)
         if lang == "en":
@@ -101,6 +103,65 @@ async def test_a_conversation_that_is_gone_on_the_server_is_begun_anew(book: Ser
         assert (await book.client.delete(f"/v1/sessions/{session}")).status_code == 204
         await ask(page)
         await expect(page.locator(".actions")).to_have_count(2)
+
+
+async def test_a_question_the_page_was_left_over_is_kept(book: Served, model: Part, window: Opening) -> None:
+    model.reply = SLOWLY
+    async with window() as one:
+        page = one.page
+        await page.goto(book.url)
+        await ask(page)
+        await expect(page.locator(".answer p")).to_contain_text("The horn")
+        await page.reload()
+        await expect(page.get_by_role("textbox", name="Your question")).to_have_value(QUESTION)
+        model.reply = Reply(f"{HORN}. [1]")
+        await page.keyboard.press("Tab")
+        await page.get_by_role("button", name="Ask").click()
+        await expect(page.locator(".actions")).to_be_visible()
+        await page.reload()
+        await expect(page.locator(".actions")).to_be_visible()
+        await expect(page.get_by_role("textbox", name="Your question")).to_have_value("")
+
+
+async def test_what_was_said_before_stands_before_what_is_asked_meanwhile(book: Served, window: Opening) -> None:
+    async with window() as one:
+        page = one.page
+        await page.goto(book.url)
+        await ask(page)
+        await expect(page.locator(".actions")).to_be_visible()
+        asked = asyncio.Event()
+
+        async def late(route: Route) -> None:
+            await asked.wait()
+            await route.continue_()
+
+        await page.route("**/messages", late)
+        await page.reload()
+        await page.get_by_role("textbox", name="Your question").fill("And in fog?")
+        await page.keyboard.press("Enter")
+        await expect(page.locator("article")).to_have_attribute("aria-label", "And in fog?")
+        asked.set()
+        await expect(page.locator(".actions")).to_have_count(2)
+        await expect(page.locator("article").first).to_have_attribute("aria-label", QUESTION)
+        await expect(page.locator("article").last).to_have_attribute("aria-label", "And in fog?")
+
+
+async def test_code_tables_and_maths_look_like_themselves(book: Served, model: Part, window: Opening) -> None:
+    said = "```console\n$ horn --long\nIt sounds.\n```\n\n| a | b |\n|:--|--:|\n| one | two |\n\n$$\na\n- b\n$$\n\n"
+    model.reply = Reply(f"{said}It is loud and so on.", fault=Fault.HANG, fault_after=len(said.split()) + 3)
+    async with window() as one:
+        page = one.page
+        await page.goto(book.url)
+        await ask(page)
+        await expect(page.locator(".answer")).to_contain_text("It is loud")
+        await expect(page.locator(".answer pre span", has_text="It sounds.")).to_have_css("display", "inline")
+        cells = [page.locator(".answer td", has_text=text) for text in ("one", "two")]
+        for name in ("color", "font-size"):
+            same = await cells[1].evaluate("(cell, name) => getComputedStyle(cell)[name]", name)
+            await expect(cells[0]).to_have_css(name, same)
+        await expect(page.locator(".maths")).to_have_css("white-space", "pre-wrap")
+        await expect(page.locator(".maths")).to_have_text("$$\na\n- b\n$$")
+        await page.get_by_role("button", name="Stop").click()
 
 
 async def test_an_answer_is_copied_with_its_sources_also_after_it_was_read_again(book: Served, window: Opening) -> None:

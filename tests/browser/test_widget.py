@@ -29,6 +29,14 @@ def strict(book: Served) -> str:
     )
 
 
+LIVELY = """<link rel="icon" href="data:,"><script>
+  Object.prototype.extend = () => {};
+  Array.prototype.last = function () { return this.at(-1); };
+  for (const name of ['keydown', 'keyup', 'keypress']) addEventListener(name, (event) => event.preventDefault());
+  document.addEventListener('DOMContentLoaded', () => document.body.replaceChildren('Nothing is left of the page.'));
+</script>"""
+"""Scripts as pages have them: names added to everything, keys for themselves, and a body that is written anew."""
+
 HOSTILE = (
     "<style>* { all: unset !important; color: red !important; font: 60px serif !important; }"
     "by-the-book { display: none !important; } button { visibility: hidden !important; }</style>"
@@ -47,7 +55,7 @@ async def test_it_opens_by_button_and_keys_and_gives_the_focus_back(
         await page.keyboard.press("Escape")
         await expect(panel).to_be_hidden()
         await expect(button).to_be_focused()
-        for keys in ("Control+k", "/"):
+        for keys in ("Control+k", "Meta+k", "/"):
             await page.keyboard.press(keys)
             await expect(panel).to_be_visible()
             await page.keyboard.press("Escape")
@@ -90,6 +98,39 @@ async def test_a_page_of_hostile_styles_does_not_change_it(book: Served, window:
         await expect(page.locator(".panel h2")).not_to_have_css("color", "rgb(255, 0, 0)")
 
 
+async def test_a_page_of_lively_scripts_does_not_break_it(book: Served, window: Opening, site: Elsewhere) -> None:
+    async with window() as one:
+        page = one.page
+        await page.goto(site.publish(host(book, head=LIVELY)))
+        await page.locator(".launcher").click()
+        await page.keyboard.type("How often and/or when does the horn sound?")
+        await expect(page.locator("textarea")).to_have_value("How often and/or when does the horn sound?")
+        await page.keyboard.press("Enter")
+        await expect(page.locator(".answer")).to_contain_text(HORN)
+        await expect(page.locator(".actions")).to_be_visible()
+        assert one.troubles == []
+
+
+async def test_what_the_author_has_chosen_is_what_a_reader_sees(book: Served, window: Opening, site: Elsewhere) -> None:
+    chosen = (
+        'data-title="Der Wärter" data-color="#ffcc00" data-position="left" data-questions="Wann? | Wo?" data-lang="de"'
+    )
+    async with window(color_scheme="dark", reduced_motion="reduce") as one:
+        page = one.page
+        await page.goto(site.publish(host(book, f'{chosen} data-theme="light"')))
+        button = page.get_by_role("button", name="Der Wärter")
+        await expect(button).to_have_css("background-color", "rgb(255, 204, 0)")
+        await expect(button).to_have_css("color", "rgb(0, 0, 0)")
+        await button.click()
+        panel = page.get_by_role("dialog", name="Der Wärter")
+        for part in (button, panel):
+            assert ((await part.bounding_box()) or {"x": 999})["x"] == 20
+        await expect(panel).to_have_css("font-size", "15px")
+        await expect(panel).to_have_css("background-color", "rgb(255, 255, 255)")
+        await expect(panel.locator(".offer")).to_have_text(["Wann?", "Wo?"])
+        await expect(panel.get_by_role("textbox", name="Deine Frage")).to_be_focused()
+
+
 async def test_text_that_is_marked_can_be_asked_about(
     book: Served, model: Part, window: Opening, site: Elsewhere
 ) -> None:
@@ -99,7 +140,13 @@ async def test_text_that_is_marked_can_be_asked_about(
         await page.goto(site.publish(host(book)))
         await expect(page.locator(".launcher")).to_be_visible()
         await page.locator("#text").select_text()
-        await page.get_by_role("button", name="Ask about this").click()
+        offer = page.get_by_role("button", name="Ask about this")
+        before = await offer.bounding_box()
+        await page.evaluate(
+            "document.body.style.paddingTop = '100px'; document.body.style.height = '300vh'; scrollTo(0, 60)"
+        )
+        await expect(offer).not_to_have_css("top", f"{(before or {'y': 0})['y']}px")
+        await offer.click()
         await page.get_by_role("combobox", name="Marked text").select_option("only")
         async with page.expect_request("**/v1/ask") as asked:
             await page.get_by_role("textbox", name="Your question").fill("What does the keeper do?")
@@ -118,6 +165,8 @@ async def test_two_of_them_stand_side_by_side(book: Served, window: Opening, sit
         await expect(page.get_by_role("dialog", name="First")).to_be_visible()
         await page.get_by_role("button", name="Second").click()
         await expect(page.get_by_role("dialog", name="Second")).to_be_visible()
+        await page.locator("#text").select_text()
+        await expect(page.get_by_role("button", name="Ask about this")).to_have_count(1)
 
 
 async def test_on_a_phone_it_fills_the_screen_and_the_tab_key_stays_inside(

@@ -20,6 +20,9 @@ _WATCH = """({ books, secrets }) => {
   );
   const active = ['src', 'srcset', 'style', 'action', 'ping'];
   window.incidents = [];
+  window.shown = [];
+  // No frame is waited for: what each token has changed is on the page, and looked at, before the next one comes.
+  window.requestAnimationFrame = (change) => { change(performance.now()); return 0; };
   const look = (root) => {
     for (const node of root.querySelectorAll('*')) {
       const attributes = [...node.attributes].map(({ name }) => name);
@@ -28,6 +31,7 @@ _WATCH = """({ books, secrets }) => {
         || (node.hasAttribute('href') && !books.some((book) => node.href.startsWith(book)));
       if (wrong) window.incidents.push(node.outerHTML);
     }
+    window.shown.push([...root.querySelectorAll('.answer')].at(-1)?.textContent.trim());
     for (const secret of secrets) if (root.textContent.includes(secret)) window.incidents.push(secret);
   };
   const watch = () => {

@@ -93,6 +93,15 @@ async def test_a_former_tool_name_and_calls_without_ids_work_the_same(opened: Op
             assert (await book.ask(QUESTION)).metadata.searches == 1
 
 
+async def test_a_model_that_calls_a_tool_nobody_offered_is_not_the_end_of_the_answer(opened: Opened) -> None:
+    search, mail = ToolCall("search_docs", json.dumps({"query": "fog horn"})), ToolCall("send_mail", "{}")
+    async with ScriptedServer([Reply(tool_calls=(search,)), Reply(tool_calls=(mail,))]) as server:
+        async with opened(server, retrieval_mode="tool") as book:
+            response = await book.ask(QUESTION)
+    assert response.grounded
+    assert HORN.rstrip(".") in response.answer
+
+
 async def test_a_bad_tool_call_is_explained_so_that_the_model_can_correct_itself(opened: Opened) -> None:
     said: list[str] = []
 

@@ -77,6 +77,13 @@ async def test_a_whole_reply() -> None:
     assert (answer.usage.prompt_tokens, answer.usage.completion_tokens, answer.usage.total_tokens) == (7, 9, 16)
 
 
+async def test_a_reply_can_be_cut_up_anywhere() -> None:
+    async with client_of(ScriptedServer(Reply(SAID, letters=3))) as client:
+        chunks = await stream(client)
+    said = [choice.delta.content for chunk in chunks for choice in chunk.choices if choice.delta.content]
+    assert said == [SAID[start : start + 3] for start in range(0, len(SAID), 3)]
+
+
 async def test_a_streamed_reply_comes_word_by_word_after_a_chunk_with_only_the_role() -> None:
     async with client_of(ScriptedServer(Reply(SAID))) as client:
         chunks = await stream(client)

@@ -48,6 +48,9 @@ PIECES = [
     "`",
     "```",
     "$",
+    "\n$$\n",
+    "\\[",
+    "\\]",
     "|",
     "---",
     "[1]",
@@ -70,6 +73,19 @@ PIECES = [
         pytest.param("# Lamp", "<h3>Lamp</h3>", id="headings stand below the page's own"),
         pytest.param("$a_1 + b_2$", '<p><span class="maths">$a_1 + b_2$</span></p>', id="maths as it was written"),
         pytest.param(r"\(x_y\) *z*", r'<p><span class="maths">\(x_y\)</span> <em>z</em></p>', id="maths in TeX's way"),
+        pytest.param(
+            "So:\n$$\na\n- b\n= c\n$$ [1]\nAnd *so* on.",
+            f'<p>So:</p>\n<p><span class="maths">$$\na\n- b\n= c\n$$</span> {CITED}</p>\n<p>And <em>so</em> on.</p>',
+            id="maths on lines of its own",
+        ),
+        pytest.param(
+            "- Where\n  \\[\n  > a\n  \\]\n- so",
+            '<ul>\n<li>Where\n<p><span class="maths">\\[\n&gt; a\n\\]</span></p>\n</li>\n<li>so</li>\n</ul>',
+            id="maths in a list",
+        ),
+        pytest.param(
+            "$$ is *much*\n\n- so", "<p>$$ is <em>much</em></p>\n<ul>\n<li>so</li>\n</ul>", id="no maths at all"
+        ),
         pytest.param("from $5 to $6", "<p>from $5 to $6</p>", id="money is no maths"),
         pytest.param(
             "```\na < b\n```", '<pre tabindex="0"><code>a &lt; b\n</code></pre>', id="code without a language"

@@ -32,7 +32,10 @@ async def test_a_session_remembers_what_was_asked(house: Served) -> None:
 
     found = (await house.client.get(f"/v1/sessions/{session_id}/messages")).json()
     assert [message["role"] for message in found["messages"]] == ["user", "assistant"] * 2
-    assert found["messages"][1]["citations"][0]["quote"].startswith("The horn gives")
+    (first, *_), answer = found["messages"][3]["citations"], found["messages"][3]
+    assert first["quote"].startswith("The horn gives")
+    assert answer["metadata"]["response_id"] == said["id"]
+    assert answer["metadata"]["sections"][first["chunk_id"]][0] == "Fog signals"
     assert (await house.client.get(f"/v1/sessions/{session_id}")).json()["turn_count"] == 2
 
 

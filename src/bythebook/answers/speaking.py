@@ -47,7 +47,7 @@ async def with_search(
     model: TurnModel, question: Question, search: Search, spoken: Spoken
 ) -> AsyncGenerator[str | Began]:
     """The answer of a model that searches the book itself, as it comes; nothing it says before searching is shown."""
-    from agents import Agent, MaxTurnsExceeded, RunConfig, Runner
+    from agents import Agent, MaxTurnsExceeded, ModelBehaviorError, RunConfig, Runner
     from openai.types.responses import ResponseCreatedEvent, ResponseTextDeltaEvent
 
     system = question.system + prompts.SEARCH
@@ -68,7 +68,8 @@ async def with_search(
                 yield data.delta
             elif isinstance(data, ResponseCreatedEvent):
                 yield Began()
-    except MaxTurnsExceeded:
+    except (MaxTurnsExceeded, ModelBehaviorError):
+        # It searches without end, or calls a tool that nobody offered. The book then speaks for itself.
         return
     except Exception as exc:
         raise _ours(exc) from exc

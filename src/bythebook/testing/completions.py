@@ -29,8 +29,15 @@ class Chunks:
 
 
 def words(text: str) -> list[str]:
-    """A text in the pieces it is streamed in; joined they are the text."""
+    """A text word by word, each with the space before it; joined they are the text."""
     return re.findall(r"\s*\S+(?:\s+\Z)?|\s+\Z", text)
+
+
+def spoken(reply: Reply) -> list[str]:
+    """The reply's text in the pieces it is streamed in."""
+    if not reply.letters:
+        return words(reply.text)
+    return [reply.text[start : start + reply.letters] for start in range(0, len(reply.text), reply.letters)]
 
 
 def whole(request: Request, reply: Reply, quirks: frozenset[Quirk]) -> Json:
@@ -57,7 +64,7 @@ def chunked(request: Request, reply: Reply, quirks: frozenset[Quirk]) -> Chunks:
     opening = [chunk(role | {"content": None if reply.tool_calls and not reply.text else "", "refusal": None})]
     if Quirk.EMPTY_FIRST_CHUNK in quirks:
         opening.insert(0, envelope | {"choices": []})
-    pieces = [chunk({"content": word}) for word in words(reply.text)]
+    pieces = [chunk({"content": piece}) for piece in spoken(reply)]
     pieces += [chunk({"tool_calls": [piece]}) for piece in _call_pieces(request, reply.tool_calls, quirks)]
     closing = [chunk({}, finish_reason(reply))]
     if counted:

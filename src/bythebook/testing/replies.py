@@ -83,10 +83,12 @@ class Reply:
     """Seconds before anything is sent."""
     delay_token: float = 0.0
     """Seconds before each further word."""
+    letters: int = 0
+    """How many characters come at a time, as a model's tokens cut words anywhere. 0 is word by word."""
     fault: Fault | None = None
     fault_after: int = 0
-    """How many words, or pieces of a tool call, come before the fault. None at all: not even the headers come before
-    a hang, a reset or a half-close."""
+    """How many pieces, of the text or of a tool call, come before the fault. None at all: not even the headers come
+    before a hang, a reset or a half-close."""
     retry_after: str = ""
     """The Retry-After of a refusal, as it is to stand in the header."""
     status: int = 200

@@ -23,12 +23,15 @@ from pygments.util import ClassNotFound
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from markdown_it.rules_block import StateBlock
     from markdown_it.rules_inline import StateInline
     from markdown_it.token import Token
     from markdown_it.utils import EnvType
 
 _MARKER = re.compile(r"\[(\d{1,4})\]")
 _MATHS = re.compile(r"\$\$.+?\$\$|\$(?!\s)[^$\n]+?(?<![\s\\])\$(?!\d)|\\\(.+?\\\)|\\\[.+?\\\]", re.DOTALL)
+_DISPLAYED = {"$$": "$$", r"\[": r"\]"}
+"""How maths begins that stands on lines of its own, and how it ends."""
 _LONGEST_MATHS = 2000
 _LONGEST_COLOURED = 20_000
 """Code beyond this is shown without colours: looking for them could take long."""
@@ -107,6 +110,7 @@ def _markdown() -> MarkdownIt:
     markdown = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Html)
     markdown.enable(["table", "strikethrough"])
     markdown.disable(["link", "image", "autolink", "reference", "html_block", "html_inline"])
+    markdown.block.ruler.before("fence", "maths", _maths_block, {"alt": ["paragraph", "blockquote", "list"]})
     markdown.inline.ruler.before("escape", "maths", _maths)
     markdown.inline.ruler.before("link", "citation", _citation)
     return markdown
@@ -121,6 +125,31 @@ def _citation(state: StateInline, silent: bool) -> bool:
         state.push("citation", "", 0).content = match[1]
     state.pos = match.end()
     return True
+
+
+def _maths_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Maths on lines of its own: a minus that begins one makes no list. It ends with its mark or at an empty line."""
+    closing = _DISPLAYED.get(_line(state, start)[:2])
+    if closing is None or closing in _line(state, start)[2:] or state.is_code_block(start):
+        return False
+    if silent:
+        return True
+    after = start + 1
+    while after < end and not state.isEmpty(after) and state.sCount[after] >= state.blkIndent:
+        after += 1
+        if closing in _line(state, after - 1):
+            break
+    state.line = after
+    state.push("displayed_open", "p", 1).map = [start, after]
+    inline = state.push("inline", "", 0)
+    inline.content = state.getLines(start, after, state.blkIndent, False).strip()
+    inline.map, inline.children = [start, after], []
+    state.push("displayed_close", "p", -1)
+    return True
+
+
+def _line(state: StateBlock, number: int) -> str:
+    return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]]
 
 
 def _maths(state: StateInline, silent: bool) -> bool:

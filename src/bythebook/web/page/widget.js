@@ -105,10 +105,10 @@
 
   const ICONS = {
     book: "M4 5.5A2.5 2.5 0 0 1 6.5 3H20v15H6.5A2.5 2.5 0 0 0 4 20.5zM4 20.5A2.5 2.5 0 0 0 6.5 23H20v-5M8.5 8h7M8.5 12h5",
-    close: "M6 6l12 12M18 6L6 18", fresh: "M12 5v14M5 12h14", send: "M5 12h14M13 6l6 6-6 6", stop: "M6.5 6.500h11v11h-11z",
-    copy: "M9 9h11v11H9zM5 15H4V4h11v1", retry: "M4 12a8 8 0 1 0 2.5-5.800M4 4v5h5",
-    up: "M7 11v9H4v-9zM7 11l4-8c1.5 0 2.5 1 2.200 2.800L12.5 9H19c1 0 1.800 1 1.5 2l-2 7.500c-.2.900-1 1.5-1.900 1.5H7",
-    down: "M17 13V4h3v9zM17 13l-4 8c-1.5 0-2.5-1-2.200-2.800l.7-3.200H5c-1 0-1.800-1-1.5-2l2-7.500C5.700 4.600 6.5 4 7.400 4H17",
+    close: "M6 6l12 12M18 6L6 18", fresh: "M12 5v14M5 12h14", send: "M5 12h14M13 6l6 6-6 6", stop: "M6.5 6.5h11v11h-11z",
+    copy: "M9 9h11v11H9zM5 15H4V4h11v1", retry: "M4 12a8 8 0 1 0 2.5-5.8M4 4v5h5",
+    up: "M7 11v9H4v-9zM7 11l4-8c1.5 0 2.5 1 2.2 2.8L12.5 9H19c1 0 1.8 1 1.5 2l-2 7.5c-.2.9-1 1.5-1.9 1.5H7",
+    down: "M17 13V4h3v9zM17 13l-4 8c-1.5 0-2.5-1-2.2-2.8l.7-3.2H5c-1 0-1.8-1-1.5-2l2-7.5C5.7 4.6 6.5 4 7.4 4H17",
   };
   const icon = (name) => {
     const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
@@ -119,6 +119,10 @@
     svg.append(path);
     return svg;
   };
+
+  /** A small button that is only a picture, with its name for those who point at it or hear it. */
+  const button = (name, label, act) =>
+    el("button", { type: "button", className: "small", title: label, "aria-label": label, onclick: act }, icon(name));
 
   const TAGS = new Set(
     "a blockquote br code em h3 h4 h5 h6 hr li ol p pre s span strong table tbody td th thead tr ul".split(" "),
@@ -282,8 +286,8 @@
       throw new TypeError("the stream ended without an answer");
     }
 
-    async rate(response, rating, reason) {
-      await this.call("POST", "/v1/feedback", { body: { response_id: response.id, rating, ...(reason && { reason }) } });
+    async rate(answer, rating, reason) {
+      await this.call("POST", "/v1/feedback", { body: { response_id: answer, rating, ...(reason && { reason }) } });
     }
   }
 
@@ -379,7 +383,9 @@
     }
 
     async body() {
-      const { book, module } = this.assistant;
+      const { book, module, resumed } = this.assistant;
+      // What was said before must not be told with this question in it already.
+      await resumed;
       return {
         query: this.question,
         session_id: await book.session(),
@@ -422,26 +428,28 @@
       this.coming = [];
     }
 
-    conclude(response) {
-      this.response = response;
+    conclude({ id, answer, html, citations, sources }) {
       this.coming = [];
-      this.show(response.answer, response.html, response.citations, response.sources);
+      this.assistant.book.remember("asking", null);
+      const sections = Object.fromEntries(sources.map((source) => [source.chunk_id, source.heading_hierarchy]));
+      this.show({ id, text: answer, html, citations, sections });
       this.say("");
       this.assistant.tell(this.words.ready);
     }
 
-    /** A whole answer, of now or of earlier. One of earlier has no sources, and can no longer be rated. */
-    show(text, html, citations, sources = []) {
+    /** A whole answer, of now or of earlier. */
+    show({ id, text, html, citations, sections = {} }) {
+      this.id = id;
       this.text = text;
       this.citations = new Map(citations.map((citation) => [String(citation.number), citation]));
       this.answer.replaceChildren(build(html));
-      if (citations.length) this.below.append(this.listed(citations, new Map(sources.map((s) => [s.chunk_id, s]))));
+      if (citations.length) this.below.append(this.listed(citations, sections));
       this.below.append(this.actions());
     }
 
-    listed(citations, sources) {
+    listed(citations, sections) {
       const items = citations.map((citation) => {
-        const section = (sources.get(citation.chunk_id)?.heading_hierarchy || []).join(" › ");
+        const section = (sections[citation.chunk_id] || []).join(" › ");
         return el(
           "li", { value: citation.number },
           lead(el("a", { dir: "auto" }, citation.title), citation.url),
@@ -454,21 +462,21 @@
 
     actions() {
       const { words } = this;
-      const rated = el("span", { className: "rated", role: "status" });
-      const press = (name, label, act) =>
-        el("button", { type: "button", className: "small", title: label, "aria-label": label, onclick: act }, icon(name));
-      const bar = el(
+      this.said = el("span", { className: "rated", role: "status" });
+      this.thumbs = {
+        up: button("up", words.up, () => this.rate("up")),
+        down: button("down", words.down, () => this.complain()),
+      };
+      return el(
         "div", { className: "actions" },
-        press("copy", words.copy, () => this.copy(rated)),
-        press("retry", words.retry, () => this.assistant.again(this)),
-        this.response && press("up", words.up, () => this.rate("up", "", bar, rated)),
-        this.response && press("down", words.down, () => this.complain(bar, rated)),
-        rated,
+        button("copy", words.copy, () => this.copy()),
+        button("retry", words.retry, () => this.assistant.again(this)),
+        ...(this.id ? Object.values(this.thumbs) : []),
+        this.said,
       );
-      return bar;
     }
 
-    async copy(said) {
+    async copy() {
       const lines = [...this.citations.values()].map((c) => `[${c.number}] ${c.title}: ${c.url}`);
       const text = [this.text, ...lines].join("\n");
       try {
@@ -481,32 +489,30 @@
         document.execCommand("copy");
         aside.remove();
       }
-      said.textContent = this.words.copied;
+      this.said.textContent = this.words.copied;
     }
 
-    complain(bar, said) {
-      if (bar.nextSibling) return;
+    complain() {
+      if (this.below.querySelector(".reason")) return;
       const reason = el("input", { maxLength: 1000, "aria-label": this.words.why, placeholder: this.words.why });
       const form = el("form", { className: "reason" }, reason, el("button", { className: "small wide" }, this.words.send));
       form.addEventListener("submit", (event) => {
         event.preventDefault();
         form.remove();
-        bar.children[3].focus();
-        this.rate("down", reason.value.trim(), bar, said);
+        this.thumbs.down.focus();
+        this.rate("down", reason.value.trim());
       });
-      bar.after(form);
+      this.below.append(form);
       reason.focus();
     }
 
-    async rate(rating, reason, bar, said) {
+    async rate(rating, reason) {
       try {
-        await this.assistant.book.rate(this.response, rating, reason);
-        for (const [at, name] of ["up", "down"].entries()) {
-          bar.children[2 + at].setAttribute("aria-pressed", String(name === rating));
-        }
-        said.textContent = this.words.thanks;
+        await this.assistant.book.rate(this.id, rating, reason);
+        for (const [name, thumb] of Object.entries(this.thumbs)) thumb.setAttribute("aria-pressed", String(name === rating));
+        this.said.textContent = this.words.thanks;
       } catch (error) {
-        said.textContent = error.message || this.words.unreachable;
+        this.said.textContent = error.message || this.words.unreachable;
       }
     }
 
@@ -516,6 +522,7 @@
       const stopped = error.name === "AbortError";
       this.say(stopped ? this.words.stopped : this.reason(error), !stopped);
       const { assistant, words } = this;
+      if (stopped) assistant.book.remember("asking", null);
       const full = error.code === "context_overflow";
       const again = el("button", {
         type: "button", className: "small wide", onclick: () => (full ? assistant.restart() : assistant.again(this)),
@@ -537,7 +544,7 @@
 
     /** Let nobody try again before it can work, and say how long that is. */
     count(seconds, again) {
-      const left = el("span", { className: "left" });
+      const left = el("span", { className: "due" });
       again.after(left);
       const tick = () => {
         left.textContent = seconds > 0 ? this.words.wait.replace("{t}", spell(seconds, this.assistant.lang)) : "";
@@ -619,10 +626,17 @@
       this.wrap.append(this.panel, this.live);
       root.append(this.wrap);
       root.addEventListener("keydown", (event) => this.key(event));
+      // What is typed in here is no command to the page, which sees only that its target is no field of its own.
+      for (const name of ["keydown", "keypress", "keyup"]) root.addEventListener(name, (event) => event.stopPropagation());
+      root.addEventListener("click", (event) => this.leave(event));
       root.addEventListener("mouseout", () => this.unhint());
       root.addEventListener("focusout", () => this.unhint());
       if (this.isPage) this.show();
       else this.float();
+    }
+
+    get isFirst() {
+      return document.querySelector(NAME) === this;
     }
 
     dress() {
@@ -642,7 +656,6 @@
 
     /** A button beside the page, and what opens the panel: the button, a key, or some marked text. */
     float() {
-      this.classList.toggle("left", this.chosen.position === "left");
       this.wrap.classList.toggle("left", this.chosen.position === "left");
       const label = this.chosen.title || this.words.open;
       this.launcher = el("button", {
@@ -660,6 +673,7 @@
         clearTimeout(this.marking);
         this.marking = setTimeout(() => this.offer(), 200);
       });
+      addEventListener("scroll", () => this.pick.hidden || this.offer(), { passive: true, capture: true });
       if (this.book.recall("open") && !PHONE.matches) this.show(false);
     }
 
@@ -677,15 +691,13 @@
         event.preventDefault();
         this.submit();
       });
-      this.go = el("button", { type: "submit", className: "go", title: words.ask, "aria-label": words.ask }, icon("send"));
+      this.go = el("button", { type: "submit", className: "ask", title: words.ask, "aria-label": words.ask }, icon("send"));
       this.chip = el("div", { className: "chip", hidden: true });
       const form = el("form", {}, this.chip, el("div", { className: "box" }, this.input, this.go));
       form.addEventListener("submit", (event) => {
         event.preventDefault();
         this.submit();
       });
-      const button = (name, label, act) =>
-        el("button", { type: "button", className: "small", title: label, "aria-label": label, onclick: act }, icon(name));
       const title = el(this.isPage ? "h1" : "h2", { id: "title", dir: "auto" }, chosen.title || words.title);
       return el(
         "section", { className: "panel", role: this.isPage ? "main" : "dialog", "aria-labelledby": "title" },
@@ -710,7 +722,7 @@
       }, ...choices);
     }
 
-    async show(focus = true) {
+    show(focus = true) {
       this.panel.hidden = false;
       this.launcher?.setAttribute("aria-expanded", "true");
       if (!this.isPage) {
@@ -718,10 +730,12 @@
         this.book.remember("open", "1");
       }
       if (focus) this.input.focus();
-      if (!this.begun) {
-        this.begun = true;
-        await this.resume();
-      }
+      this.resumed ??= this.resume();
+    }
+
+    /** On a phone the panel covers the page, also the very sentence that a link leads to. */
+    leave({ target }) {
+      if (target.closest("a[href]")?.target === "" && PHONE.matches && !this.isPage) this.hide();
     }
 
     hide() {
@@ -732,17 +746,22 @@
       this.launcher.focus();
     }
 
-    /** The conversation of earlier, or some questions to begin one with. */
+    /** The conversation of earlier, or some questions to begin one with. A question the page was left over is kept. */
     async resume() {
       const said = await this.book.said();
+      const earlier = [];
       for (const [at, message] of said.entries()) {
         if (message.role !== "assistant" || at === 0) continue;
         const turn = new Turn(this, said[at - 1].content);
-        turn.show(message.content, message.html, message.citations);
-        this.thread.append(turn.node);
+        const { content, html, citations, metadata } = message;
+        turn.show({ id: metadata.response_id, text: content, html, citations, sections: metadata.sections });
+        earlier.push(turn.node);
       }
-      if (said.length) this.thread.scrollTop = this.thread.scrollHeight;
+      // Before a question that was asked meanwhile.
+      this.thread.prepend(...earlier);
+      if (earlier.length) this.thread.scrollTop = this.thread.scrollHeight;
       else this.suggest();
+      if (!this.turn && !this.input.value) this.input.value = this.book.recall("asking") || "";
     }
 
     suggest() {
@@ -783,6 +802,7 @@
       this.switch("stop", this.words.stop);
       turn.node.scrollIntoView({ block: "start" });
       this.atEnd = true;
+      this.book.remember("asking", turn.question);
       await turn.ask();
       this.switch("send", this.words.ask);
     }
@@ -797,6 +817,7 @@
     restart() {
       this.turn?.stop?.();
       this.book.remember("session", null);
+      this.book.remember("asking", null);
       this.thread.replaceChildren();
       this.suggest();
       this.input.focus();
@@ -862,10 +883,11 @@
       (event.shiftKey ? stops[stops.length - 1] : stops[0]).focus();
     }
 
+    /** A button beside the marked text. Where several assistants stand on a page, the first of them offers it. */
     offer() {
       const selection = document.getSelection();
       const text = selection?.toString().trim() || "";
-      const usable = text.length > 2 && selection.rangeCount && !editable(document.activeElement);
+      const usable = text.length > 2 && selection.rangeCount && !editable(document.activeElement) && this.isFirst;
       this.pick.hidden = !usable;
       if (!usable) return;
       const at = selection.getRangeAt(0).getBoundingClientRect();
@@ -884,8 +906,7 @@
           this.marked = { ...this.marked, mode: event.target.value };
         },
       }, el("option", { value: "boost" }, words.boost), el("option", { value: "only" }, words.only));
-      const drop = el("button", { type: "button", className: "small", "aria-label": words.drop, title: words.drop, onclick: () => this.unmark() }, icon("close"));
-      this.chip.replaceChildren(el("q", { dir: "auto" }, this.picked), mode, drop);
+      this.chip.replaceChildren(el("q", { dir: "auto" }, this.picked), mode, button("close", words.drop, () => this.unmark()));
       this.chip.hidden = false;
       this.show();
     }
@@ -918,7 +939,7 @@
 
     .launcher, .pick { border: 0; background: var(--accent); color: var(--on-accent); box-shadow: 0 1px 2px #0003, 0 6px 20px #0004; z-index: 2147483000; position: fixed; }
     .launcher { inset-block-end: 20px; inset-inline-end: 20px; width: 56px; height: 56px; border-radius: 50%; display: grid; place-items: center; padding: 0; }
-    .launcher:hover, .pick:hover, .go:hover { filter: brightness(1.08); }
+    .launcher:hover, .pick:hover, .ask:hover { filter: brightness(1.08); }
     .left .launcher { inset-inline: 20px auto; }
     .launcher svg { width: 26px; height: 26px; }
     .pick { padding: 7px 14px; border-radius: 99px; font-size: 14px; font-weight: 500; }
@@ -970,9 +991,9 @@
     .answer hr { border: 0; border-block-start: 1px solid var(--line); margin-block: 1.2em; }
     code { font: 0.87em/1.55 var(--mono); }
     :not(pre) > code, .maths { background: var(--shade); border: 1px solid var(--line); border-radius: 5px; padding: 0.05em 0.32em; }
-    .maths { font-family: var(--mono); font-size: 0.9em; }
+    .maths { font-family: var(--mono); font-size: 0.9em; white-space: pre-wrap; display: inline-block; max-width: 100%; }
     .answer table { border-collapse: collapse; display: block; overflow-x: auto; max-width: 100%; font-size: 0.94em; }
-    th, td { border-block-end: 1px solid var(--line); padding-block: 6px; padding-inline: 0 14px; text-align: start; vertical-align: top; }
+    th, td { border-block-end: 1px solid var(--line); padding-block: 6px; padding-inline: 0 14px; text-align: start; vertical-align: top; overflow-wrap: break-word; }
     th { font-weight: 600; color: var(--faint); }
     td.right, th.right { text-align: end; } td.center, th.center { text-align: center; }
     blockquote { margin-inline: 0; padding-inline-start: 14px; border-inline-start: 3px solid var(--line); color: var(--faint); }
@@ -999,7 +1020,7 @@
     q::before, q::after { content: none; }
     .sources q { margin-block-start: 3px; display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 4; overflow: hidden; }
     .actions { display: flex; align-items: center; gap: 2px; margin-inline-start: -7px; }
-    .rated, .left { font-size: 14px; color: var(--faint); }
+    .rated, .due { font-size: 14px; color: var(--faint); }
     .rated { margin-inline-start: 8px; }
     .again { display: flex; flex-wrap: wrap; align-items: center; gap: 6px 12px; }
     .reason { display: flex; gap: 8px; padding: 6px 0; }
@@ -1020,8 +1041,8 @@
     textarea:focus-visible { outline: none; }
     textarea::placeholder, input::placeholder { color: var(--faint); opacity: 1; }
     .stopping svg { fill: currentColor; }
-    [dir="rtl"] .go:not(.stopping) svg { transform: scaleX(-1); }
-    .go { flex: none; width: 38px; height: 38px; padding: 0; border: 0; border-radius: 12px; background: var(--accent); color: var(--on-accent); display: grid; place-items: center; }
+    [dir="rtl"] .ask:not(.stopping) svg { transform: scaleX(-1); }
+    .ask { flex: none; width: 38px; height: 38px; padding: 0; border: 0; border-radius: 12px; background: var(--accent); color: var(--on-accent); display: grid; place-items: center; }
     .chip { display: flex; align-items: center; gap: 6px; font-size: 14px; background: var(--shade); border-radius: 12px; padding-block: 4px; padding-inline: 14px 4px; margin-block-end: 8px; }
     .chip select { max-width: 60%; flex: none; }
     .chip q { flex: 1; min-width: 0; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
@@ -1031,9 +1052,9 @@
       border: 1px solid var(--line); border-radius: 12px; padding: 10px 14px; font-size: 14px; line-height: 1.5; box-shadow: 0 2px 6px #0002, 0 10px 34px #0004; pointer-events: none;
     }
     .tip strong { font-weight: 600; display: block; margin-block-end: 2px; }
-    .k, .kn, .kd, .kr, .ow { color: light-dark(#8a1f7a, #e39bd6); } .s, .s1, .s2, .sb, .sd, .se { color: light-dark(#22672b, #9bd49f); }
-    .c, .c1, .cm, .ch, .cp { color: var(--faint); font-style: italic; } .nf, .nc, .nn, .nt { color: light-dark(#1a4fa3, #93b9ff); }
-    .m, .mi, .mf, .mh, .no { color: light-dark(#8a4a00, #e8b77a); }
+    pre [class^="k"], .ow { color: light-dark(#8a1f7a, #e39bd6); } pre [class^="s"], .gi { color: light-dark(#22672b, #9bd49f); }
+    pre [class^="c"], .gp, .go { color: var(--faint); } pre [class^="c"] { font-style: italic; } .gd { color: var(--error); }
+    .nf, .nc, .nn, .nt, .nb, .nd { color: light-dark(#1a4fa3, #93b9ff); } pre [class^="m"], .no, pre .kc { color: light-dark(#8a4a00, #e8b77a); }
 
     @media (max-width: 600px) {
       .widget .panel { inset: 0; width: 100%; height: 100dvh; border: 0; border-radius: 0; }
@@ -1050,11 +1071,11 @@
     @media (prefers-reduced-motion: no-preference) {
       .widget .panel { animation: rise 0.2s cubic-bezier(0.2, 0.8, 0.3, 1); }
       [aria-busy] .status::before { animation: beat 1.2s ease-in-out infinite; }
-      .launcher, .offer, .small, .go, .box, .cite { transition: background 0.12s, border-color 0.12s, filter 0.12s, box-shadow 0.12s; }
+      .launcher, .offer, .small, .ask, .box, .cite { transition: background 0.12s, border-color 0.12s, filter 0.12s, box-shadow 0.12s; }
       @keyframes rise { from { opacity: 0; transform: translateY(14px) scale(0.985); } }
       @keyframes beat { 50% { opacity: 0.25; transform: scale(0.7); } }
     }
-    @media (forced-colors: active) { .launcher, .go, .cite { border: 1px solid; } .box:focus-within { outline: 2px solid; } }
+    @media (forced-colors: active) { .launcher, .ask, .cite { border: 1px solid; } .box:focus-within { outline: 2px solid; } }
     @media print { .wrap.widget { display: none; } }
   `;
 
