@@ -80,6 +80,8 @@ def catalogue(tmp_path: Path) -> Iterator[Catalogue]:
         pytest.param("What lends?", "What lends?", id="nor is a form of it"),
         pytest.param("What is Vaporiser?", "What is Vaporiser?", id="nor is what the book writes so"),
         pytest.param("ab abc wrm", "ab abc wrm", id="short words have too many neighbours"),
+        pytest.param("What is MP3 mantl3?", "What is MP3 mantl3?", id="nor is what has digits in it"),
+        pytest.param("What is a mantla?", "What is a mantla?", id="another last letter may be another form"),
         pytest.param("¿Qué es añejo?", "¿Qué es añejo?", id="other alphabets are left alone"),
     ],
 )
@@ -124,6 +126,7 @@ def test_a_book_says_what_it_abbreviates(text: str, found: set[tuple[str, str]])
         pytest.param("What is inverse kinematics?", "What is inverse kinematics? IK", id="the short form"),
         pytest.param("Is IK inverse kinematics?", "", id="both are there"),
         pytest.param("Ask about ik", "", id="a short form has its capitals"),
+        pytest.param("What does the IK of the left arm do?", "", id="a longer question says enough"),
         pytest.param("LIKE that", "", id="and is a word of its own"),
     ],
 )

@@ -20,7 +20,8 @@ _HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _SIGNS = re.compile(r"[\W_]+")
 _SHORTEST_NAME, _LONGEST_NAME = 4, 64
 
-WORD = re.compile(r"[^\W\d_]+")
+_WORD = re.compile(r"[^\W\d_]+")
+_ALONE = re.compile(r"(?<!\w)[^\W\d_]+(?!\w)")
 _SHORTEST_MISSPELT = 5
 """A shorter word has too many neighbours."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -28,6 +29,7 @@ _ENDINGS = ("s", "es", "d", "ed", "ing", "ly", "er")
 
 _IN_BRACKETS = re.compile(r"((?:[\w'’]+[ -]){1,8})\(([A-Z][A-Za-z]{1,7})s?\)")
 _SPELLED_OUT = re.compile(r"\b([A-Z][A-Za-z]{1,7}) \(((?:[\w'’]+[ -]){1,7}[\w'’]+)\)")
+_FEW_WORDS = 7
 _SMALL = frozenset("a an and by for from in of on or the to with".split())
 
 
@@ -53,7 +55,7 @@ def _spellings(word: str) -> Iterator[str]:
 
 def vocabulary(text: str) -> set[str]:
     """The words of a text that a misspelt one may stand for."""
-    return {word for word in WORD.findall(text.lower()) if len(word) >= _SHORTEST_MISSPELT - 1}
+    return {word for word in _WORD.findall(text.lower()) if len(word) >= _SHORTEST_MISSPELT - 1}
 
 
 def corrected(question: str, catalogue: Catalogue, *, known: Callable[[str], bool]) -> str:
@@ -65,7 +67,7 @@ def corrected(question: str, catalogue: Catalogue, *, known: Callable[[str], boo
             return match[0]
         return catalogue.most_frequent(_one_slip_from(word)) or match[0]
 
-    return WORD.sub(right, question)
+    return _ALONE.sub(right, question)
 
 
 def _forms(word: str) -> Iterator[str]:
@@ -75,12 +77,13 @@ def _forms(word: str) -> Iterator[str]:
 
 
 def _one_slip_from(word: str) -> list[str]:
-    """Every word that becomes this one by one slip of the finger. Few get the first letter wrong."""
-    places = range(1, len(word) + 1)
+    """Every word that becomes this one by one slip of the finger. Few slip at the first letter, and another last one
+    is mostly another form of the word."""
+    places = range(1, len(word) - 1)
     swapped = [word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(len(word) - 1)]
-    left_out = [word[:at] + letter + word[at:] for at in places for letter in _LETTERS]
-    other = [word[:at] + letter + word[at + 1 :] for at in places[:-1] for letter in _LETTERS]
-    doubled = [word[:at] + word[at + 1 :] for at in places[:-1]]
+    left_out = [word[:at] + letter + word[at:] for at in (*places, len(word) - 1) for letter in _LETTERS]
+    other = [word[:at] + letter + word[at + 1 :] for at in places for letter in _LETTERS]
+    doubled = [word[:at] + word[at + 1 :] for at in places]
     return [*swapped, *left_out, *other, *doubled]
 
 
@@ -114,8 +117,11 @@ def _taken(letters: str, words: list[str]) -> int:
 
 
 def spelled_out(question: str, known: Mapping[str, str]) -> str:
-    """The question with the long form beside a short one, or the other way round; empty where it has neither."""
-    words = set(WORD.findall(question))
+    """A short question with the long form beside a short one, or the other way round; empty where it has neither. One
+    of many words says enough by itself."""
+    words = set(_WORD.findall(question))
+    if len(words) > _FEW_WORDS:
+        return ""
     lower = question.lower()
     added = [long for short, long in known.items() if short in words and long.lower() not in lower]
     added += [short for short, long in known.items() if long.lower() in lower and short not in words]
