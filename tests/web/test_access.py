@@ -188,15 +188,17 @@ async def test_what_is_anothers_looks_like_what_never_was(closed: Closed, method
 
 
 async def test_nobody_asks_in_rates_for_or_repeats_what_is_anothers(closed: Closed) -> None:
-    foreign = await closed.session("B")
-    for session_id in (foreign, str(uuid.uuid4())):
-        response = await closed.call("A", "POST", "/v1/ask", QUESTION | {"session_id": session_id})
-        assert (response.status_code, response.json()["error"]) == (404, "not_found")
-
-    answer = await closed.answer("B")
-    for answer_id in (answer, str(uuid.uuid4())):
-        response = await closed.call("A", "POST", "/v1/feedback", {"response_id": answer_id, "rating": "up"})
-        assert (response.status_code, response.json()["error"]) == (404, "not_found")
+    asked = [
+        await closed.call("A", "POST", "/v1/ask", QUESTION | {"session_id": session_id})
+        for session_id in (await closed.session("B"), str(uuid.uuid4()))
+    ]
+    rated = [
+        await closed.call("A", "POST", "/v1/feedback", {"response_id": answer_id, "rating": "up"})
+        for answer_id in (await closed.answer("B"), str(uuid.uuid4()))
+    ]
+    for foreign, absent in (asked, rated):
+        assert foreign.status_code == absent.status_code == 404
+        assert foreign.json() | {"request_id": ""} == absent.json() | {"request_id": ""}
 
     ids = set()
     for who in ("A", "B", "site"):
@@ -245,6 +247,14 @@ async def test_a_name_that_is_not_this_servers_is_refused(closed: Closed, host: 
 @pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1", "[::1]:80", "LOCALHOST"])
 async def test_the_names_of_this_machine_are_its_own(closed: Closed, host: str) -> None:
     assert (await closed.call("A", "GET", "/v1/models", host=host)).status_code == 200
+
+
+@pytest.mark.parametrize("path", [path for method, path in SCOPES if method == "GET" and "{" not in path])
+async def test_the_headers_alone_are_for_who_may_have_the_rest(closed: Closed, path: str) -> None:
+    for who in ("nobody", "A"):
+        whole, head = [await closed.call(who, method, path) for method in ("GET", "HEAD")]
+        assert (head.status_code, head.content) == (whole.status_code, b"")
+        assert head.headers["content-type"] == whole.headers["content-type"]
 
 
 async def test_an_unknown_address_and_a_wrong_method_are_errors_in_our_shape(closed: Closed) -> None:

@@ -17,6 +17,7 @@ from bythebook.web.door import Door
 from bythebook.web.failures import handle_failures
 from bythebook.web.gate import Gate
 from bythebook.web.guard import Bodies, Callers, Doorway, Failures, Hosts, Origins, Places
+from bythebook.web.heads import Heads
 from bythebook.web.observed import Observed
 from bythebook.web.programs import OtherPrograms
 from bythebook.web.routes import ask, completions, feedback, health, metrics, page, search, sessions
@@ -59,6 +60,7 @@ def create_app(book: Book, settings: Settings) -> FastAPI:
         redirect_slashes=False,
         middleware=[
             Middleware(Observed),
+            Middleware(Heads),
             Middleware(Origins, gate=gate),
             Middleware(Failures),
             Middleware(Hosts, host=settings.host, allowed=settings.allowed_hosts),
