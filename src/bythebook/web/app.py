@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from bythebook.errors import BookError
 from bythebook.web.desk import Desk
+from bythebook.web.document import Documented, plain_name
 from bythebook.web.door import Door
 from bythebook.web.failures import handle_failures
 from bythebook.web.gate import Gate
@@ -49,7 +50,7 @@ def create_app(book: Book, settings: Settings) -> FastAPI:
             for task in aside:
                 task.cancel()
 
-    app = FastAPI(
+    app = Documented(
         title="By the Book",
         summary="Answers questions only from a book's pages, and proves every sentence with a quote.",
         version=version("bythebook"),
@@ -58,6 +59,7 @@ def create_app(book: Book, settings: Settings) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        generate_unique_id_function=plain_name,
         middleware=[
             Middleware(Observed),
             Middleware(Heads),
