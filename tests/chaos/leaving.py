@@ -30,18 +30,21 @@ def slow_and_endless_for_leavers(request: Request) -> Reply:
 
 
 async def come_and_go(
-    url: str, model: ScriptedServer, readers: int, seconds: float
+    url: str, model: ScriptedServer, *, readers: int, seconds: float, questions: int = 0
 ) -> tuple[list[float], Counter[str]]:
-    """Readers ask and think for so long, at least one question each, and the first of each is given up.
+    """Readers ask and think for so long, at least so many questions. The first of each is given up, then every tenth.
 
     Says how long the model worked on for each who left, and how it ended for the others.
     """
     clock, delays, ends = asyncio.get_running_loop().time, list[float](), Counter[str]()
     until = clock() + seconds
 
+    def goes_on() -> bool:
+        return clock() < until or ends.total() < questions
+
     async def read(client: httpx.AsyncClient, chance: random.Random) -> None:
         leaves = True
-        while leaves or clock() < until:
+        while leaves or goes_on():
             name = f"{'leaver' if leaves else 'reader'}{next(_NAMES)}"
             told = asyncio.create_task(stream(client, f"How often does the fog horn sound for {name}?"))
             if leaves:
@@ -50,7 +53,7 @@ async def come_and_go(
             if not told.cancelled():
                 ends[told.result().code or told.result().end] += 1
             await asyncio.sleep(chance.uniform(1, 3) if seconds else 0)
-            leaves = chance.random() < LEAVE and clock() < until
+            leaves = chance.random() < LEAVE and goes_on()
 
     async with reading(url) as client, asyncio.TaskGroup() as group:
         for reader in range(readers):
