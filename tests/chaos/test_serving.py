@@ -147,6 +147,7 @@ async def test_whatever_a_model_does_every_reader_is_told_an_end_and_every_turn_
     for request in calm.model.asked:
         assert len(set(re.findall(r"reader[0-9]+", json.dumps(request.body)))) <= 1, "two readers in one prompt"
     if full:
+        sys.stderr.write(f"{dict(ends)}\n")
         assert ends["answer"] >= 0.97 * ends.total(), ends
 
 
