@@ -189,5 +189,5 @@ async def test_no_request_the_schema_can_think_of_is_an_accident(house: Served, 
 
     await asyncio.to_thread(every)
     sys.stderr.write(f"{dict(seen)}, the slowest took {slowest[0]:.2f} s: {slowest[1]}\n")
-    assert seen.total() >= cases // 2
+    assert seen.total() >= cases
     assert {200, 400} <= seen.keys()
