@@ -110,9 +110,13 @@ class WordBook:
     async def rehearse(self, *sources: PageSource | Path, alone: bool = False, rebuild: bool = False) -> Report:
         return await rehearse(self.workshop, _sources(sources), alone=alone, rebuild=rebuild)
 
+    @property
+    def library(self) -> DiskLibrary:
+        return DiskLibrary(self.generations, self.embedder.identity)
+
     @contextmanager
     def shelf(self) -> Iterator[Shelf]:
-        with closing(Shelf(DiskLibrary(self.generations, self.embedder.identity))) as shelf:
+        with closing(Shelf(self.library)) as shelf:
             yield shelf
 
     async def ask(self, *questions: str, top_k: int = 5, threshold: float = 0.0) -> list[AgentResponse]:

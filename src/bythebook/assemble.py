@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_UNANSWERED = 3000
+"""How many questions are looked at for a report: each is looked up in the book, and compared with every other."""
 WRITTEN_ELSEWHERE_SECONDS = 0.25
 """How long an answer that is not written down yet is waited for."""
 
@@ -282,11 +283,14 @@ class Book:
         """What readers asked since then and the book does not answer: at most `limit` topics, and where they belong."""
         from bythebook.gaps.finding import find_gaps
 
-        unanswered = await self.unanswered(since=since)
+        unanswered = await self.unanswered(since=since, limit=MOST_UNANSWERED)
+        every = await (await self._ledger()).count_unanswered(since=since)
         async with self._shelf.edition() as edition:
-            return await find_gaps(
+            found = await find_gaps(
                 unanswered, edition=edition, embedder=self.reader, retriever=self.retriever, limit=limit
             )
+        left_out = max(every - found.questions, 0)
+        return replace(found, questions=found.questions + left_out, questions_left_out=left_out)
 
     async def settle(self) -> None:
         """Wait until everything asked so far is written down."""

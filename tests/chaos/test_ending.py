@@ -47,6 +47,7 @@ async def test_a_server_that_is_told_to_stop_lets_answers_finish_and_ends_the_ot
     async with ScriptedServer(script) as model:
         settings = {"data_dir": shelved, "model_folder": model_folder, "base_url": model.base_url}
         settings |= {"database_url": f"sqlite:///{database}", "shutdown_seconds": grace}
+        settings |= {"first_token_seconds": 60, "answer_seconds": 120}  # every question reaches the model, however late
         with live(tmp_path, **settings) as server:
             async with reading(server.url) as client:
                 sessions = [await session(client) for _ in range(readers)]

@@ -13,18 +13,19 @@ import re
 import resource
 import shutil
 import sqlite3
+import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import count
 from pathlib import Path
 
 import httpx
 import pytest
 import pytest_asyncio
+from leaving import come_and_go, slow_and_endless_for_leavers
 
 from bythebook.conversations import ConversationTurn, TurnState
 from bythebook.conversations.sql import open_conversations
@@ -146,6 +147,7 @@ async def test_whatever_a_model_does_every_reader_is_told_an_end_and_every_turn_
     for request in calm.model.asked:
         assert len(set(re.findall(r"reader[0-9]+", json.dumps(request.body)))) <= 1, "two readers in one prompt"
     if full:
+        sys.stderr.write(f"{dict(ends)}\n")
         assert ends["answer"] >= 0.97 * ends.total(), ends
 
 
@@ -186,52 +188,20 @@ async def _all_ended(house: House, session_id: str) -> bool:
 
 async def test_readers_who_come_and_go_leave_nothing_behind(calm: House, full: bool) -> None:
     readers, warm_up, seconds = (50, 60.0, 600.0) if full else (2, 0.0, 0.0)
-    calm.model.script = lambda request: replace(obedient(request), delay_first=0.3, delay_token=0.03)
-    await _come_and_go(calm, readers, warm_up)
+    enough = 1000 if full else 0  # to fill what remembers what was asked last
+    calm.model.script = slow_and_endless_for_leavers
+    await come_and_go(calm.server.url, calm.provider, readers=readers, seconds=warm_up, questions=enough)
     files, memory = await _files_at_rest(calm) if full else 0, calm.server.memory()
-    left = await _come_and_go(calm, readers, seconds)
-    await eventually(lambda: left.keys() <= _left_alone(calm).keys(), "the model is left alone")
+    delays, ends = await come_and_go(calm.server.url, calm.provider, readers=readers, seconds=seconds)
+    assert delays
     if full:
-        noticed = _left_alone(calm)
-        assert max(noticed[name] - at for name, at in left.items()) <= 1
-        assert await _files_at_rest(calm) <= files
-        assert calm.server.memory() - memory <= 10_000_000
-
-
-async def _come_and_go(house: House, readers: int, seconds: float) -> dict[str, float]:
-    """Readers ask and think for so long, at least one question each. Every tenth is given up: which, and when."""
-    clock, names, left = asyncio.get_running_loop().time, count(), dict[str, float]()
-    until = clock() + seconds
-
-    async def read(client: httpx.AsyncClient, chance: random.Random) -> None:
-        leaves = True
-        while leaves or clock() < until:
-            name = f"reader{next(names)}x{readers}"
-            task = asyncio.create_task(stream(client, f"How often does the fog horn sound for {name}?"))
-            if leaves:
-                await eventually(partial(_is_asked, house, name), "the model is asked")
-                await asyncio.sleep(chance.uniform(0, 0.5) if seconds else 0)
-                if not task.done():
-                    left[name] = clock()
-                    task.cancel()
-            await asyncio.wait([task])
-            await asyncio.sleep(chance.uniform(1, 3) if seconds else 0)
-            leaves = chance.random() < 0.1 and clock() < until
-
-    async with reading(house.server.url) as client, asyncio.TaskGroup() as group:
-        for reader in range(readers):
-            group.create_task(read(client, random.Random(reader)))  # noqa: S311 - the same every time
-    return left
-
-
-def _is_asked(house: House, name: str) -> bool:
-    return any(f"{name}?" in str(request.body) for request in house.model.asked[-200:])
-
-
-def _left_alone(house: House) -> dict[str, float]:
-    """When the model noticed that it need not go on, by the reader it was for."""
-    left = ((str(exchange.request.body), exchange.left_at) for exchange in house.provider.exchanges)
-    return {name: at for body, at in left if at for name in re.findall(r"reader[0-9]+x[0-9]+", body)}
+        more_files, more_memory = await _files_at_rest(calm) - files, calm.server.memory() - memory
+        sys.stderr.write(f"{dict(ends)}, {len(delays)} left, the model knew after {max(delays):.2f} s at most; ")
+        sys.stderr.write(f"memory {more_memory / 1e6:+.1f} MB, file handles {more_files:+}\n")
+        assert ends["answer"] > 0.9 * ends.total(), ends
+        assert max(delays) <= 1
+        assert more_files <= 0
+        assert more_memory <= 10_000_000
 
 
 async def _files_at_rest(house: House) -> int:

@@ -94,6 +94,16 @@ async def test_only_what_was_asked_since_then(asked: Book) -> None:
 
 
 @pytest.mark.asyncio(loop_scope="module")
+async def test_where_there_are_too_many_questions_the_latest_are_looked_at(
+    asked: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bythebook.assemble.MOST_UNANSWERED", 2)
+    report = await asked.gaps()
+    assert (report.questions, report.questions_left_out) == (9, 7)
+    assert (report.unclear, [topic.label for topic in report.topics]) == (("What is it?",), [ANSWERED])
+
+
+@pytest.mark.asyncio(loop_scope="module")
 async def test_what_a_newer_generation_answers_is_no_gap_any_more(
     shelved: Path, model_folder: Path, tmp_path: Path
 ) -> None:
@@ -123,12 +133,12 @@ TOPIC = Topic(
     last_asked_at=datetime(2026, 5, 1, tzinfo=UTC),
 )
 ELSEWHERE = replace(TOPIC, label="Why do cats purr?", count=1, place=None)
-REPORT = GapReport(6, (TOPIC,), (ELSEWHERE,), ("What is it?",), 1, 2, "g000001")
+REPORT = GapReport(6, (TOPIC,), (ELSEWHERE,), ("What is it?",), 1, 2, "g000001", questions_left_out=2)
 
 
 def test_the_report_as_text() -> None:
     assert as_text(REPORT) == (
-        "6 questions without a good answer, 1 topic. 2 smaller topics not shown. "
+        "6 questions without a good answer, 1 topic. Only the latest 4 were looked at. 2 smaller topics not shown. "
         "1 question answered since, by a newer generation of the book.\n"
         "\n"
         "1. How do I *tune* the radio?  (3 times)\n"

@@ -12,8 +12,13 @@ from pathlib import Path
 import pytest
 
 from bythebook.access import Caller, Scope
+from bythebook.access.keyring import Keyring
+from bythebook.access.rates import Rates
+from bythebook.access.sites import Budgets
 from bythebook.assemble import open_keyring
 from bythebook.cli import main
+from bythebook.conversations.database import open_database
+from bythebook.errors import RateLimited
 from bythebook.settings import PREFIX, Settings
 
 Said = tuple[int, str, str]
@@ -77,9 +82,28 @@ def test_the_same_in_json(keys: Keys) -> None:
     secret = made.pop("secret")
     assert secret.startswith("btbsite_")
     assert (made["origins"], made["budget"], made["state"]) == (["https://docs.example"], 7, "active")
-    assert json.loads(keys("list", "--json")[1]) == {"open": False, "keys": [made]}
+    assert json.loads(keys("list", "--json")[1]) == {"open": False, "keys": [made | {"spent_today": 0}]}
     revoked = json.loads(keys("revoke", made["id"], "--json")[1])
     assert revoked == made | {"state": "revoked", "revoked_at": revoked["revoked_at"]}
+
+
+def test_what_a_site_has_asked_today_is_shown(keys: Keys) -> None:
+    keys("create", "--name", "laptop")
+    token = keys("create", "--site", "https://docs.example", "--budget", "2")[1].removesuffix("\n")
+
+    async def ask_thrice() -> None:
+        async with open_database(Settings.load().database_address) as database:
+            caller, budgets = await Keyring(database).find(token), Budgets(Rates(database))
+            assert caller is not None
+            for _ in range(2):
+                await budgets.spend(caller)
+            with pytest.raises(RateLimited):
+                await budgets.spend(caller)
+
+    asyncio.run(ask_thrice())
+    listed = json.loads(keys("list", "--json")[1])["keys"]
+    assert [key["spent_today"] for key in listed] == [None, 2]
+    assert "2 of 2" in keys("list")[1]
 
 
 def test_the_budget_of_a_site_is_a_setting(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,6 +39,12 @@ def test_a_host_that_is_not_ours_is_named() -> None:
         serve(host="192.0.2.1", port=0)
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "localhost"])  # noqa: S104 - nothing listens there
+def test_the_address_that_is_announced_can_be_gone_to(host: str) -> None:
+    with bind(host, 0) as bound:
+        assert url_of(bound) == f"http://127.0.0.1:{bound.getsockname()[1]}"
+
+
 def test_a_server_needs_at_least_one_worker() -> None:
     with pytest.raises(ConfigurationError, match="workers must be from 1"):
         serve(workers=0)

@@ -105,7 +105,7 @@ def test_secrets_are_masked_wherever_they_stand() -> None:
     try:
         with writing() as written:
             log("breaker", upstream="host canary-key-1", state="open")
-            logging.getLogger("uvicorn.error").info("started with %s", "canary-key-1")
+            logging.getLogger("uvicorn.error").warning("started with %s", "canary-key-1")
     finally:
         observe.hide(str)
     assert "canary-key-1" not in written.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,11 @@ import pytest
 
 from bythebook.errors import ConfigurationError, NotFound
 from bythebook.passages import EVERYWHERE
+from bythebook.passages.shelf import Shelf
 from wordbook import WordBook, WordEmbedder
 
 if TYPE_CHECKING:
-    from bythebook.passages.shelf import Edition
+    from bythebook.passages.shelf import Edition, Library
 
 
 @pytest.fixture
@@ -104,6 +106,54 @@ async def test_the_same_edition_is_opened_once_for_all_who_ask_at_once(book: Wor
         async with asyncio.TaskGroup() as group:
             reading = [group.create_task(read()) for _ in range(20)]
         assert len({task.result() for task in reading}) == 1
+
+
+class SlowLibrary:
+    """A library whose book takes as long to open as the test wants, and counts how often that was done."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self.may_open = asyncio.Event()
+        self.opened = 0
+        self.closed = asyncio.Event()
+
+    async def current(self) -> str:
+        return await self._library.current()
+
+    async def open(self, stack: ExitStack) -> Edition:
+        self.opened += 1
+        await self.may_open.wait()
+        stack.callback(self.closed.set)
+        return await self._library.open(stack)
+
+
+async def left_while_opening(shelf: Shelf) -> None:
+    async def read() -> None:
+        async with shelf.edition():
+            pass
+
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(read(), 0.01)
+
+
+async def test_who_leaves_while_the_book_is_opened_leaves_it_to_the_next(book: WordBook) -> None:
+    library = SlowLibrary(book.library)
+    with closing(Shelf(library)) as shelf:
+        await left_while_opening(shelf)
+        await left_while_opening(shelf)
+        library.may_open.set()
+        async with shelf.edition() as edition:
+            assert (edition.name, library.opened) == ("g000001", 1)
+        assert not library.closed.is_set()
+    assert library.closed.is_set()
+
+
+async def test_what_is_opened_after_the_shelf_was_closed_is_closed_at_once(book: WordBook) -> None:
+    library = SlowLibrary(book.library)
+    with closing(Shelf(library)) as shelf:
+        await left_while_opening(shelf)
+    library.may_open.set()
+    await asyncio.wait_for(library.closed.wait(), 60)
 
 
 async def test_an_index_made_with_another_embedder_is_refused(book: WordBook) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from bythebook.access import SITE_SCOPES, Scope
 from bythebook.access.keyring import Keyring
@@ -103,16 +103,18 @@ async def closed(shelved: Path, model_folder: Path, tmp_path_factory: pytest.Tem
         yield Closed(served, headers)
 
 
+def every_route(routes: Iterable[BaseRoute]) -> Iterator[tuple[str, str]]:
+    """Every method and path of these routes, in the reference or not."""
+    for route in routes:
+        if included := getattr(route, "original_router", None):
+            yield from every_route(included.routes)
+        else:
+            assert isinstance(route, Route), f"{route} cannot be looked into"
+            yield from ((method, route.path) for method in (route.methods or {"POST"}) - {"HEAD"})
+
+
 async def test_every_route_is_listed_and_every_line_is_a_route(closed: Closed) -> None:
-    app = closed.served.app
-    documented = {(method.upper(), path) for path, methods in app.openapi()["paths"].items() for method in methods}
-    plain = {
-        (method, route.path)
-        for route in app.routes
-        if isinstance(route, Route)
-        for method in (route.methods or {"POST"}) - {"HEAD"}
-    }
-    assert documented | plain == set(SCOPES) == set(CALLS)
+    assert set(every_route(closed.served.app.routes)) == set(SCOPES) == set(CALLS)
 
 
 async def path_for(closed: Closed, who: str, method: str, path: str) -> tuple[str, Any]:
@@ -188,15 +190,17 @@ async def test_what_is_anothers_looks_like_what_never_was(closed: Closed, method
 
 
 async def test_nobody_asks_in_rates_for_or_repeats_what_is_anothers(closed: Closed) -> None:
-    foreign = await closed.session("B")
-    for session_id in (foreign, str(uuid.uuid4())):
-        response = await closed.call("A", "POST", "/v1/ask", QUESTION | {"session_id": session_id})
-        assert (response.status_code, response.json()["error"]) == (404, "not_found")
-
-    answer = await closed.answer("B")
-    for answer_id in (answer, str(uuid.uuid4())):
-        response = await closed.call("A", "POST", "/v1/feedback", {"response_id": answer_id, "rating": "up"})
-        assert (response.status_code, response.json()["error"]) == (404, "not_found")
+    asked = [
+        await closed.call("A", "POST", "/v1/ask", QUESTION | {"session_id": session_id})
+        for session_id in (await closed.session("B"), str(uuid.uuid4()))
+    ]
+    rated = [
+        await closed.call("A", "POST", "/v1/feedback", {"response_id": answer_id, "rating": "up"})
+        for answer_id in (await closed.answer("B"), str(uuid.uuid4()))
+    ]
+    for foreign, absent in (asked, rated):
+        assert foreign.status_code == absent.status_code == 404
+        assert foreign.json() | {"request_id": ""} == absent.json() | {"request_id": ""}
 
     ids = set()
     for who in ("A", "B", "site"):
@@ -245,6 +249,14 @@ async def test_a_name_that_is_not_this_servers_is_refused(closed: Closed, host: 
 @pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1", "[::1]:80", "LOCALHOST"])
 async def test_the_names_of_this_machine_are_its_own(closed: Closed, host: str) -> None:
     assert (await closed.call("A", "GET", "/v1/models", host=host)).status_code == 200
+
+
+@pytest.mark.parametrize("path", [path for method, path in SCOPES if method == "GET" and "{" not in path])
+async def test_the_headers_alone_are_for_who_may_have_the_rest(closed: Closed, path: str) -> None:
+    for who in ("nobody", "A"):
+        whole, head = [await closed.call(who, method, path) for method in ("GET", "HEAD")]
+        assert (head.status_code, head.content) == (whole.status_code, b"")
+        assert head.headers["content-type"] == whole.headers["content-type"]
 
 
 async def test_an_unknown_address_and_a_wrong_method_are_errors_in_our_shape(closed: Closed) -> None:

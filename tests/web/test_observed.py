@@ -190,12 +190,15 @@ async def test_no_secret_and_no_page_is_told_whatever_fails(watched: Watched, er
     _fail(watched.served.book, error)
     failed = await watched.ask(**sent)
     stream = await heard(watched.served, {"query": QUESTION}, authorization=f"Bearer {SENT}")
-    schema = await watched.served.client.get("/openapi.json")
+    pages = [await watched.served.client.get(path) for path in ("/", "/widget.js", "/docs", "/openapi.json")]
     assert (failed.status_code, stream[-1].name) == (status, "error")
     told = watched.everything()
     assert [canary for canary in CANARIES if canary in told] == []
-    said = failed.text + str([event.data for event in stream]) + schema.text + str(failed.headers)
+    said = failed.text + str([event.data for event in stream]) + str(failed.headers)
     assert [canary for canary in CANARIES if canary in said] == []
+    # The examples of the reference are from the same page, and no secret.
+    shown = "".join(page.text for page in pages)
+    assert [canary for canary in CANARIES if canary in shown and canary != PAGE] == []
     assert len(watched.log.told("question_failed")) == 2
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import jsonschema_rs
 import pytest
 
 from bythebook import answers, passages
 from bythebook.conversations import Message
 from bythebook.errors import NotFound
-from bythebook.web import wire
+from bythebook.web import openai_wire, wire
+from bythebook.web.examples import EXAMPLES
 from bythebook.wire import as_json, error_response
 from passages_here import result
 from served import Served
@@ -29,9 +31,11 @@ async def test_what_is_sent_is_what_the_reference_says(house: Served) -> None:
     )
     wire.Feedback.model_validate(rated.json())
     chat = {"messages": [{"role": "user", "content": QUESTION["query"]}]}
-    wire.ChatCompletion.model_validate((await house.client.post("/v1/chat/completions", json=chat)).json())
-    wire.Models.model_validate((await house.client.get("/v1/models")).json())
+    openai_wire.ChatCompletion.model_validate((await house.client.post("/v1/chat/completions", json=chat)).json())
+    openai_wire.Models.model_validate((await house.client.get("/v1/models")).json())
     wire.ErrorResponse.model_validate((await house.client.get("/nowhere")).json())
+    no_chat = await house.client.post("/v1/chat/completions", json={"messages": []})
+    openai_wire.OpenAIErrorResponse.model_validate(no_chat.json())
 
 
 async def test_the_types_have_the_fields_of_our_nouns() -> None:
@@ -66,6 +70,27 @@ async def test_the_reference_is_complete(house: Served) -> None:
             assert route["summary"], path
             assert route.get("description"), (method, path)
             assert "422" not in route["responses"], (method, path)
-    for name in ("AgentRequest", "SearchRequest", "ChatRequest", "FeedbackRequest", "ErrorResponse"):
-        assert reference["components"]["schemas"][name]["examples"], name
     assert "HTTPValidationError" not in reference["components"]["schemas"]
+
+
+async def test_the_examples_of_the_reference_are_what_it_says(house: Served) -> None:
+    document = house.app.openapi()
+    for name, examples in EXAMPLES.items():
+        whole = {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
+        for example in examples:
+            jsonschema_rs.validate(whole, example)
+    for path, methods in document["paths"].items():
+        for method, call in methods.items():
+            for told in (call.get("requestBody", {}), *call["responses"].values()):
+                shown = told.get("content", {}).get("application/json", {}).get("schema", {}).get("$ref", "")
+                assert not shown or shown.rpartition("/")[2] in EXAMPLES, (method, path)
+
+
+async def test_the_reference_says_which_key_each_call_needs(house: Served) -> None:
+    document = house.app.openapi()
+    assert document["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
+    named = {call["operationId"]: call["security"] for calls in document["paths"].values() for call in calls.values()}
+    assert named["ask"] == [{"key": ["ask"]}, {}]
+    assert named["search"] == [{"key": ["search"]}, {}]
+    assert named["live"] == []
+    assert len(named) == sum(map(len, document["paths"].values()))

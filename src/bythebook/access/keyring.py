@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from sqlalchemy import bindparam, exists, insert, select, update
 
 from bythebook.access import ANYONE, SITE_SCOPES, Caller, Key, Scope
-from bythebook.access.sites import checked_origin, reading
+from bythebook.access.rates import Rates
+from bythebook.access.sites import Budgets, checked_origin, reading
 from bythebook.conversations.message import in_utc, now
 from bythebook.conversations.schema import keys
 from bythebook.errors import InputError, NotFound
@@ -104,6 +105,11 @@ class Keyring:
         """Every key, the oldest first, also expired and revoked ones."""
         rows = await self._database.read(lambda connection: connection.execute(_LIST).mappings().all())
         return tuple(map(_to_key, rows))
+
+    async def spent_today(self) -> dict[str, int]:
+        """How many questions each site has asked since midnight UTC, by the id of its token."""
+        sites = [key for key in await self.list() if key.origins]
+        return await Budgets(Rates(self._database)).spent_today(sites)
 
     async def revoke(self, key_id: str) -> Key:
         """Refuse the key from now on, for good. Raises NotFound when there is none with this id."""

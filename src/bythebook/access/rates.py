@@ -12,13 +12,15 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import bindparam, case, delete, update
+from sqlalchemy import bindparam, case, delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from bythebook.conversations.schema import Clock, rates
 from bythebook.errors import RateLimited
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from sqlalchemy import Connection
 
     from bythebook.access import Limit
@@ -53,6 +55,7 @@ _GIVE_BACK = (
     .values(taken=case((rates.c.taken > _MOST, _MOST), else_=rates.c.taken) - 1)
 )
 _CLEAN = delete(rates).where(_OVER)
+_TAKEN = select(rates.c.subject, rates.c.taken).where(rates.c.subject.in_(bindparam("these", expanding=True)), ~_OVER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,12 @@ class Rates:
         """Count it no longer."""
         given = {"this": taken.subject, "window": taken.until, "most": taken.limit.most}
         await self._database.write(lambda connection: connection.execute(_GIVE_BACK, given))
+
+    async def taken(self, subjects: Collection[str]) -> dict[str, int]:
+        """How much each of these has taken in its window; nothing of those who have taken nothing."""
+        given = {"these": list(subjects)}
+        rows = await self._database.read(lambda connection: connection.execute(_TAKEN, given).all())
+        return {row.subject: row.taken for row in rows}
 
     def _count(self, connection: Connection, subject: str, limit: Limit) -> Any:
         if time.monotonic() - self._cleaned >= self._clean_every:

@@ -15,9 +15,9 @@ from bythebook.access import SECONDS, Limit
 from bythebook.errors import ContextOverflow, InputError, NotFound, RateLimited, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Collection
 
-    from bythebook.access import Caller
+    from bythebook.access import Caller, Key
     from bythebook.access.rates import Rates, Taken
 
 _READER = re.compile(r"[0-9A-Fa-f]{32,128}")
@@ -65,6 +65,10 @@ def reading(caller: Caller, reader: str | None) -> Caller:
     return replace(caller, user_id=f"site:{caller.key_id}:{marked}")
 
 
+def _subject(key_id: str, day: datetime) -> str:
+    return f"budget:{key_id}:{day:%Y-%m-%d}"
+
+
 class Budgets:
     """How many questions each site has left today. Callers who are no readers of a site have no budget to spend."""
 
@@ -78,11 +82,18 @@ class Budgets:
         today = datetime.now(UTC)
         try:
             # Each day is a subject of its own, so that budgets start afresh at midnight and not at some first question.
-            return await self._rates.take(f"budget:{caller.key_id}:{today:%Y-%m-%d}", Limit(caller.budget, _DAY))
+            return await self._rates.take(_subject(caller.key_id, today), Limit(caller.budget, _DAY))
         except RateLimited as error:
             wait = _DAY - today.hour * 3600 - today.minute * 60 - today.second
             complaint = f"this site has asked its {caller.budget} questions of today. Ask again after midnight UTC."
             raise RateLimited(complaint, retry_after=wait) from error
+
+    async def spent_today(self, sites: Collection[Key]) -> dict[str, int]:
+        """How many questions each of these sites has asked today, by the id of its token."""
+        today = datetime.now(UTC)
+        taken = await self._rates.taken([_subject(site.id, today) for site in sites])
+        # One above the budget is how a question that was refused is counted.
+        return {site.id: min(taken.get(_subject(site.id, today), 0), site.budget or 0) for site in sites}
 
     async def refund(self, spent: Taken | None) -> None:
         """Give back what was spent on a question that was not answered."""

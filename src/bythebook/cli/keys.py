@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True)
 
-_COLUMNS = ("id", "kind", "state", "scopes", "created", "expires", "a day", "name", "origins")
+_COLUMNS = ("id", "kind", "state", "scopes", "created", "expires", "today", "name", "origins")
 
 
 @app.command()
@@ -84,24 +84,24 @@ def _moment(days: int | None) -> datetime | None:
 
 @app.command("list")
 def list_keys(data_dir: DataDir = None, json: Json = False) -> None:
-    """Show every key, without its secret, also expired and revoked ones."""
-    keys = run(_list(settings(data_dir=data_dir)))
+    """Show every key, without its secret, also expired and revoked ones, and what each site has asked today."""
+    keys, spent = run(_list(settings(data_dir=data_dir)))
     if json:
-        print_json({"open": not keys, "keys": keys})
+        print_json({"open": not keys, "keys": [as_json(key) | {"spent_today": spent.get(key.id)} for key in keys]})
     elif not keys:
         say("There is no key, so anyone who reaches the server may ask. 'bythebook keys create' closes it.")
     else:
-        _show([_COLUMNS, *map(_row, keys)])
+        _show([_COLUMNS, *(_row(key, spent.get(key.id)) for key in keys)])
 
 
-async def _list(chosen: Settings) -> tuple[Key, ...]:
+async def _list(chosen: Settings) -> tuple[tuple[Key, ...], dict[str, int]]:
     from bythebook.assemble import open_keyring
 
     async with open_keyring(chosen) as keyring:
-        return await keyring.list()
+        return await keyring.list(), await keyring.spent_today()
 
 
-def _row(key: Key) -> tuple[str, ...]:
+def _row(key: Key, spent: int | None) -> tuple[str, ...]:
     return (
         key.id,
         "site" if key.origins else "key",
@@ -109,7 +109,7 @@ def _row(key: Key) -> tuple[str, ...]:
         ",".join(sorted(key.scopes)),
         f"{key.created_at:%Y-%m-%d}",
         f"{key.expires_at:%Y-%m-%d}" if key.expires_at else "never",
-        str(key.budget or "-"),
+        "-" if spent is None else f"{spent} of {key.budget}",
         key.name or "-",
         " ".join(sorted(key.origins)),
     )

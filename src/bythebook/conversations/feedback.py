@@ -10,7 +10,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, bindparam, delete, insert, or_, select, update
+from sqlalchemy import and_, bindparam, delete, func, insert, or_, select, update
 
 from bythebook.conversations.asked import Asked, Feedback, Rating, Section
 from bythebook.conversations.conversation import is_uuid4
@@ -32,12 +32,9 @@ ANSWERED = "answered"
 _THEIRS = select(asked).where(asked.c.id == bindparam("this"), asked.c.user_id == bindparam("reader")).with_for_update()
 _RATE = update(asked).where(asked.c.id == bindparam("this"))
 _GAP = and_(asked.c.question != "", or_(asked.c.outcome != ANSWERED, asked.c.rating == Rating.DOWN.value))
-_UNANSWERED = (
-    select(asked)
-    .where(_GAP, asked.c.asked_at >= bindparam("since"))
-    .order_by(asked.c.asked_at.desc(), asked.c.id)
-    .limit(bindparam("most"))
-)
+_SINCE = and_(_GAP, asked.c.asked_at >= bindparam("since"))
+_UNANSWERED = select(asked).where(_SINCE).order_by(asked.c.asked_at.desc(), asked.c.id).limit(bindparam("most"))
+_HOW_MANY = select(func.count()).select_from(asked).where(_SINCE)
 _FORGET = delete(asked).where(
     asked.c.outcome == ANSWERED, asked.c.rating.is_(None), asked.c.asked_at < bindparam("before")
 )
@@ -70,6 +67,11 @@ class Ledger:
         return await self._database.read(
             lambda connection: [_entry(row) for row in connection.execute(_UNANSWERED, given).mappings()]
         )
+
+    async def count_unanswered(self, *, since: datetime) -> int:
+        """How many such questions there are in all."""
+        given = {"since": in_utc(since)}
+        return await self._database.read(lambda connection: connection.scalar(_HOW_MANY, given) or 0)
 
     async def forget(self, before: datetime) -> int:
         """Forget the answers from before then that nobody rated, and say how many."""

@@ -60,3 +60,5 @@ class GapReport:
     """Questions a newer generation of the book answers."""
     topics_left_out: int
     generation: str
+    questions_left_out: int = 0
+    """Older questions that were not looked at, because there are too many."""

@@ -55,6 +55,8 @@ def _summary(report: GapReport) -> str:
     if not report.questions:
         return NOTHING
     said = f"{_counted(report.questions, 'question')} without a good answer, {_counted(len(report.topics), 'topic')}."
+    if report.questions_left_out:
+        said += f" Only the latest {report.questions - report.questions_left_out} were looked at."
     if report.topics_left_out:
         said += f" {_counted(report.topics_left_out, 'smaller topic')} not shown."
     if report.covered_since:

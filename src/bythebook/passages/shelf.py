@@ -90,7 +90,9 @@ class Shelf:
     def __init__(self, library: Library) -> None:
         self._library = library
         self._held: _Held | None = None
-        self._opening = asyncio.Lock()
+        self._looking = asyncio.Lock()
+        self._opening: asyncio.Task[_Held] | None = None
+        self._closed = False
 
     @asynccontextmanager
     async def edition(self) -> AsyncIterator[Edition]:
@@ -109,15 +111,29 @@ class Shelf:
             await self._current()
 
     async def _current(self) -> _Held:
-        async with self._opening:
+        async with self._looking:
             held = self._held
-            if held is None or held.edition.name != await self._library.current():
-                self._held = await self._open()
-                if held is not None:
-                    self._let_go(held)
-            if self._held is None:
-                raise AssertionError("an edition was just opened")
-            return self._held
+            if self._opening is None and (held is None or held.edition.name != await self._library.current()):
+                self._opening = asyncio.create_task(self._open())
+                self._opening.add_done_callback(self._change_over)
+            # A thread that opens files cannot be stopped. Who stops waiting for it leaves it to those who come next.
+            return await asyncio.shield(self._opening) if self._opening else self._standing()
+
+    def _standing(self) -> _Held:
+        if self._held is None:
+            raise AssertionError("an edition is open")
+        return self._held
+
+    def _change_over(self, opening: asyncio.Task[_Held]) -> None:
+        """Put what was opened in the place of what stood there."""
+        self._opening = None
+        if opening.cancelled() or opening.exception():
+            return
+        before, self._held = self._held, opening.result()
+        if before is not None:
+            self._let_go(before)
+        if self._closed:
+            self.close()
 
     def _let_go(self, held: _Held) -> None:
         if held is not self._held and held.readers == 0:
@@ -131,6 +147,8 @@ class Shelf:
             return _Held(edition, stack.pop_all())
 
     def close(self) -> None:
+        """Close what is open, and what is being opened as soon as it is."""
+        self._closed = True
         if self._held is not None:
             self._held.closing.close()
             self._held = None

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 MOST = 4096
 """How many vectors are kept: some 6 MB of them."""
 
+MOST_QUESTIONS = 512
+"""How many of questions: most are asked by one reader, once, and needed for no longer than their answer takes."""
+
 
 class RememberingEmbedder:
     """An embedder that does not embed again what it knows. The same text gives the same bits, so it need not."""
@@ -36,7 +39,7 @@ class RememberingEmbedder:
         vector = self._questions.get(text)
         if vector is None:
             vector = await self._embedder.query(text)
-        self._keep(self._questions, {text: vector})
+        self._keep(self._questions, {text: vector}, most=MOST_QUESTIONS)
         return vector
 
     async def documents(self, texts: Texts) -> AsyncGenerator[Vector]:
@@ -45,13 +48,13 @@ class RememberingEmbedder:
         missing = [text for text in dict.fromkeys(wanted) if text not in found]
         fresh = zip(missing, [vector async for vector in self._embedder.documents(missing)], strict=True)
         found.update(fresh)
-        self._keep(self._known, found)
+        self._keep(self._known, found, most=self._most)
         for text in wanted:
             yield found[text]
 
-    def _keep(self, known: OrderedDict[str, Vector], found: Mapping[str, Vector]) -> None:
+    def _keep(self, known: OrderedDict[str, Vector], found: Mapping[str, Vector], *, most: int) -> None:
         for text, vector in found.items():
             known[text] = vector
             known.move_to_end(text)
-        while len(known) > self._most:
+        while len(known) > most:
             known.popitem(last=False)

@@ -13,10 +13,12 @@ from starlette.routing import Route
 
 from bythebook.errors import BookError
 from bythebook.web.desk import Desk
+from bythebook.web.document import Documented, plain_name
 from bythebook.web.door import Door
 from bythebook.web.failures import handle_failures
 from bythebook.web.gate import Gate
 from bythebook.web.guard import Bodies, Callers, Doorway, Failures, Hosts, Origins, Places
+from bythebook.web.heads import Heads
 from bythebook.web.observed import Observed
 from bythebook.web.programs import OtherPrograms
 from bythebook.web.routes import ask, completions, feedback, health, metrics, page, search, sessions
@@ -48,7 +50,7 @@ def create_app(book: Book, settings: Settings) -> FastAPI:
             for task in aside:
                 task.cancel()
 
-    app = FastAPI(
+    app = Documented(
         title="By the Book",
         summary="Answers questions only from a book's pages, and proves every sentence with a quote.",
         version=version("bythebook"),
@@ -57,8 +59,10 @@ def create_app(book: Book, settings: Settings) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        generate_unique_id_function=plain_name,
         middleware=[
             Middleware(Observed),
+            Middleware(Heads),
             Middleware(Origins, gate=gate),
             Middleware(Failures),
             Middleware(Hosts, host=settings.host, allowed=settings.allowed_hosts),

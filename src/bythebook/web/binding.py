@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from bythebook.errors import ConfigurationError
@@ -29,6 +30,8 @@ def bind(host: str, port: int) -> socket.socket:
 def url_of(bound: socket.socket) -> str:
     """Where the socket is reached from this machine."""
     host, port = bound.getsockname()[:2]
+    if ip_address(host).is_unspecified:  # every address there is, and none that a browser would go to
+        host = "::1" if ":" in host else "127.0.0.1"
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 

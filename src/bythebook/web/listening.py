@@ -32,6 +32,8 @@ class Server(uvicorn.Server):
                 http="h11",
                 ws="none",
                 log_config=None,
+                # That it begins and ends is said where it is started.
+                log_level="warning",
                 access_log=False,
                 server_header=False,
                 # Who is trusted to name another address than its own is decided by the guard.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,7 @@ def reference(document: Json) -> str:
         [
             f"<h1>{title}</h1><p>{summary} Version {version}.</p>",
             '<p>Programs read the same as <a href="openapi.json">openapi.json</a>.</p>',
+            "<p>Where a server has keys, send one with each call: <code>Authorization: Bearer KEY</code>.</p>",
             *(_call(method, path, call) for method, path, call in calls),
             "<h2>What is sent and received</h2>",
             *(_schema(name, schema) for name, schema in schemas.items()),
@@ -100,7 +102,10 @@ def _schema(name: str, schema: Json) -> str:
         for field, inner in schema.get("properties", {}).items()
     )
     about = _prose(schema.get("description", ""))
-    return f'<section id="{escape(name)}"><h3>{escape(name)}</h3><p>{about}</p>{_table(rows)}</section>'
+    shown = "".join(
+        f'<pre tabindex="0">{escape(json.dumps(example, indent=2))}</pre>' for example in schema.get("examples", ())
+    )
+    return f'<section id="{escape(name)}"><h3>{escape(name)}</h3><p>{about}</p>{_table(rows)}{shown}</section>'
 
 
 def _table(rows: str) -> str:

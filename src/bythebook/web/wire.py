@@ -12,8 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bythebook import answers, passages
 
-QUESTION = "How often does the fog horn sound?"
-
 
 class _Given(BaseModel):
     """Something a stranger sends: unknown fields are refused, and nothing is taken for what it is not."""
@@ -34,10 +32,6 @@ class Filters(_Given):
 
 class AgentRequest(_Given):
     """A question to the book."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"query": QUESTION}, {"query": QUESTION, "top_k": 3, "stream": True}]}
-    )
 
     query: str = Field(min_length=1, max_length=10_000, description="The question, 1 to 1,000 characters when trimmed.")
     top_k: int | None = Field(
@@ -63,8 +57,6 @@ class AgentRequest(_Given):
 class SearchRequest(_Given):
     """A search of the book's passages, without an answer."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"query": "fog horn", "top_k": 3}]})
-
     query: str = Field(min_length=1, max_length=10_000)
     top_k: int | None = Field(default=None, ge=1, le=10)
     filters: Filters = Filters()
@@ -77,51 +69,18 @@ class SessionRequest(_Given):
 class FeedbackRequest(_Given):
     """What a reader thinks of an answer."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"response_id": "0b8f2f1e-6f0c-4c53-9a52-6a2f6b1f9d11", "rating": "down", "reason": "Outdated."}
-            ]
-        }
-    )
-
     response_id: str = Field(max_length=100, description="The `id` of the answer.")
     rating: Literal["up", "down"]
     reason: str = Field(default="", max_length=2000)
 
 
-class ChatMessage(BaseModel):
-    """A message as OpenAI's chat has it. What is not read here is passed over."""
-
-    model_config = ConfigDict(extra="ignore", strict=True)
-
-    role: str = Field(max_length=20)
-    content: str | list[dict[str, Any]] | None = None
-
-
-class ChatRequest(BaseModel):
-    """A request for a chat completion. Only these fields matter; others are passed over, since the book decides."""
-
-    model_config = ConfigDict(
-        extra="ignore",
-        strict=True,
-        json_schema_extra={"examples": [{"model": "bythebook", "messages": [{"role": "user", "content": QUESTION}]}]},
-    )
-
-    messages: list[ChatMessage] = Field(min_length=1, max_length=1000)
-    model: str = Field(default="bythebook", max_length=200)
-    n: Literal[1] | None = None
-    stream: bool | None = None
-    stream_options: dict[str, Any] | None = None
-
-
-class _Told(BaseModel):
+class Told(BaseModel):
     """Something we send."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class Citation(_Told):
+class Citation(Told):
     """The very words an answer rests on, and where they stand."""
 
     number: int
@@ -136,7 +95,7 @@ class Citation(_Told):
     excerpt: str
 
 
-class RetrievalResult(_Told):
+class RetrievalResult(Told):
     """A passage that was found."""
 
     chunk_id: str
@@ -157,7 +116,7 @@ class RetrievalResult(_Told):
     fence: str
 
 
-class RetrievalContext(_Told):
+class RetrievalContext(Told):
     """What was found for a query, best first."""
 
     query: str
@@ -168,7 +127,7 @@ class RetrievalContext(_Told):
     total_tokens: int
 
 
-class SentenceProof(_Told):
+class SentenceProof(Told):
     """What became of one sentence of a model, and why."""
 
     text: str
@@ -179,7 +138,7 @@ class SentenceProof(_Told):
     checked: list[str]
 
 
-class ResponseMetadata(_Told):
+class ResponseMetadata(Told):
     """How the answer came about. Every time was measured."""
 
     response_time_ms: float
@@ -199,7 +158,7 @@ class ResponseMetadata(_Told):
     confidence: float | None
 
 
-class AgentResponse(_Told):
+class AgentResponse(Told):
     """An answer with everything it rests on."""
 
     answer: str
@@ -220,25 +179,8 @@ class AgentResponse(_Told):
     retrieved_sources: list[str]
 
 
-class ErrorResponse(_Told):
+class ErrorResponse(Told):
     """What failed, for whoever calls and for whoever reads."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "error": "invalid_input",
-                    "message": "top_k: Input should be less than or equal to 10",
-                    "user_message": "Your question couldn't be processed. Please rephrase.",
-                    "detail": None,
-                    "status_code": 400,
-                    "retry_after": None,
-                    "recoverable": False,
-                    "request_id": "5f0c2a8be3c94c0c9f5b6a0e6d1f3a27",
-                }
-            ]
-        }
-    )
 
     error: str
     message: str
@@ -250,7 +192,7 @@ class ErrorResponse(_Told):
     request_id: str | None
 
 
-class Session(_Told):
+class Session(Told):
     """A conversation: whose it is and how far it has come."""
 
     id: str
@@ -264,7 +206,7 @@ class Session(_Told):
     max_history: int
 
 
-class ToolCall(_Told):
+class ToolCall(Told):
     """A tool the model called."""
 
     id: str
@@ -272,7 +214,7 @@ class ToolCall(_Told):
     arguments: str
 
 
-class Message(_Told):
+class Message(Told):
     """Something that was said."""
 
     id: str
@@ -287,14 +229,14 @@ class Message(_Told):
     metadata: dict[str, Any]
 
 
-class Messages(_Told):
+class Messages(Told):
     """What was said in a session since it was last reset, oldest first."""
 
     session_id: str
     messages: list[Message]
 
 
-class Feedback(_Told):
+class Feedback(Told):
     """A rating as it was kept."""
 
     response_id: str
@@ -303,77 +245,7 @@ class Feedback(_Told):
     rated_at: datetime
 
 
-class UrlCitation(_Told):
-    """Where the words come from that a part of the answer rests on."""
-
-    url: str
-    title: str
-    start_index: int
-    end_index: int
-
-
-class Annotation(_Told):
-    """A citation as OpenAI's clients know one."""
-
-    type: Literal["url_citation"] = "url_citation"
-    url_citation: UrlCitation
-
-
-class ChatAnswer(_Told):
-    """The answer as a message."""
-
-    role: Literal["assistant"] = "assistant"
-    content: str
-    refusal: str | None = None
-    annotations: list[Annotation]
-
-
-class Choice(_Told):
-    """The one answer there is."""
-
-    index: Literal[0] = 0
-    message: ChatAnswer
-    logprobs: None = None
-    finish_reason: Literal["stop"] = "stop"
-
-
-class Usage(_Told):
-    """The tokens of the model behind the book; none where it has no model."""
-
-    prompt_tokens: int
-    completion_tokens: int
-    total_tokens: int
-
-
-class ChatCompletion(_Told):
-    """An answer as OpenAI's clients expect one, with ours beside it."""
-
-    id: str
-    object: Literal["chat.completion"] = "chat.completion"
-    created: int
-    model: str
-    choices: list[Choice]
-    usage: Usage
-    bythebook: AgentResponse
-
-
-class Model(_Told):
-    """A model that can be asked: the book."""
-
-    id: str
-    object: Literal["model"] = "model"
-    created: int
-    owned_by: str
-
-
-class Models(_Told):
-    """The models there are."""
-
-    object: Literal["list"] = "list"
-    data: list[Model]
-
-
-class Health(_Told):
+class Health(Told):
     """Whether this process runs, and whether it can answer."""
 
     status: Literal["alive", "ready"]
@@ -381,3 +253,15 @@ class Health(_Told):
 
 FAILURES: dict[int | str, dict[str, Any]] = {"4XX": {"model": ErrorResponse}, "5XX": {"model": ErrorResponse}}
 """What every route may answer with instead."""
+
+_EVENT = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string", "description": "What `Last-Event-ID` takes."},
+        "event": {"enum": ["state", "sources", "delta", "answer", "error"]},
+        "data": {"type": "string", "description": "JSON, on one line."},
+    },
+    "required": ["data"],
+}
+EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"itemSchema": _EVENT}}}}
+"""What a route may answer with that can also tell as it goes along."""

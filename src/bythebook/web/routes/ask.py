@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Request, Response
 
@@ -18,17 +18,15 @@ from bythebook.web.purse import Purse
 from bythebook.web.repeating import checked_key, once
 from bythebook.web.showing import Showing, wants_html
 from bythebook.web.streams import Asked, Stream, answered_before, happenings
-from bythebook.web.wire import FAILURES, AgentRequest, AgentResponse
+from bythebook.web.wire import EVENTS, FAILURES, AgentRequest, AgentResponse
 
 router = APIRouter(route_class=StrictRoute, tags=["ask"])
-
-_EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
 
 IdempotencyKey = Annotated[str, Header(description="A request that comes again under the same key is answered once.")]
 LastEventId = Annotated[str, Header(alias="Last-Event-ID", description="Take a stream up again after this event.")]
 
 
-@router.post("/v1/ask", response_model=AgentResponse, responses=FAILURES | _EVENTS)
+@router.post("/v1/ask", response_model=AgentResponse, responses=FAILURES | EVENTS)
 async def ask(
     body: AgentRequest,
     request: Request,

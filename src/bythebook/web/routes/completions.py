@@ -25,9 +25,10 @@ from bythebook.web import failures
 from bythebook.web.bodies import StrictRoute
 from bythebook.web.door import TheCaller, TheDoor
 from bythebook.web.events import last_event
+from bythebook.web.openai_wire import OPENAI_FAILURES, ChatCompletion, ChatMessage, ChatRequest, Models
 from bythebook.web.purse import Purse
 from bythebook.web.streams import Asked, happenings
-from bythebook.web.wire import FAILURES, ChatCompletion, ChatMessage, ChatRequest, Models
+from bythebook.web.wire import EVENTS
 
 router = APIRouter(route_class=StrictRoute, tags=["openai"])
 
@@ -37,7 +38,7 @@ _MARK = re.compile(r"\[(\d{1,4})\]")
 _WORD = re.compile(r"\s*\S+\s*")
 
 
-@router.post("/v1/chat/completions", response_model=ChatCompletion, responses=FAILURES)
+@router.post("/v1/chat/completions", response_model=ChatCompletion, responses=OPENAI_FAILURES | EVENTS)
 async def complete(body: ChatRequest, request: Request, door: TheDoor, caller: TheCaller) -> Response:
     """Answer the last message. Those before it are the conversation, which is remembered by the client alone."""
     question, history = _read(body.messages)
@@ -59,7 +60,7 @@ async def complete(body: ChatRequest, request: Request, door: TheDoor, caller: T
     return Response(text, media_type="text/event-stream", headers={"cache-control": "no-store"})
 
 
-@router.get("/v1/models", response_model=Models, responses=FAILURES)
+@router.get("/v1/models", response_model=Models, responses=OPENAI_FAILURES)
 async def models(door: TheDoor) -> Response:
     """The book, as the one model there is, dated by when it was last read in."""
     try:

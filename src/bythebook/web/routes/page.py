@@ -7,6 +7,7 @@ from functools import cache
 from html import escape
 from importlib.resources import files
 from string import Template
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from starlette.responses import HTMLResponse
@@ -19,6 +20,11 @@ from bythebook.web.reference import policy, reference
 router = APIRouter(tags=["page"])
 
 _NO_BOOK = Introduction("By the Book", sections=(), questions=())
+
+_SCRIPT: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/javascript": {"schema": {"type": "string"}}}},
+    304: {"description": "It is what you have."},
+}
 
 _POLICY = "; ".join(
     (
@@ -53,7 +59,7 @@ async def page(door: TheDoor) -> Response:
     return HTMLResponse(html, headers=headers)
 
 
-@router.get("/widget.js", response_class=Response, responses={304: {"description": "It is what you have."}})
+@router.get("/widget.js", response_class=Response, responses=_SCRIPT)
 async def widget(request: Request) -> Response:
     """The script an author pastes into a site."""
     code, tag = _widget()
