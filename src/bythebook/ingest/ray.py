@@ -19,6 +19,7 @@ from bythebook.errors import ConfigurationError, Unavailable
 from bythebook.ingest.workers import Embedding, Reading
 from bythebook.pages import Listed, Unreadable
 from bythebook.pages.folder import Folder
+from bythebook.pages.project import Project
 from bythebook.vectors.arriving import arriving, as_they_come
 from bythebook.vectors.local import LocalEmbedder
 
@@ -64,7 +65,7 @@ class RayEngine:
 
     def source(self, source: PageSource, unchanged: Unchanged) -> PageSource:
         # Files can be read from anywhere that has them. A site is fetched politely, by one.
-        return _ReadElsewhere(source, self, unchanged) if isinstance(source, Folder) else source
+        return _ReadElsewhere(source, self, unchanged) if isinstance(source, Folder | Project) else source
 
     def cut(self, page: Page) -> list[Chunk] | None:
         return self._cut.pop(page.url, None)
@@ -152,7 +153,7 @@ def _following(batches: Iterator[Any], end: object) -> Any:
 
 
 class _ReadElsewhere:
-    """A folder whose pages the cluster reads: all that will be asked for, in whatever order they come."""
+    """A folder or project whose pages the cluster reads: all that will be asked for, in whatever order they come."""
 
     def __init__(self, source: PageSource, engine: RayEngine, unchanged: Unchanged) -> None:
         self._source = source
