@@ -189,6 +189,17 @@ def _ended(process: subprocess.Popen[str], *, within: float) -> bool:
     return True
 
 
+def show(killing: Killing, seen: Counter[str]) -> None:
+    """Print what was killed and what it cost."""
+    kills, twice = killing.moments.total(), killing.embedded_twice
+    lines = [
+        f"{kills} kills of {killing.runs} runs, {seen.total()} readings of {len(seen)} generations meanwhile",
+        f"{len(killing.embedded())} chunks embedded, {twice} of them twice: {twice / kills:.2f} for each kill",
+        *(f"{times:4} when {name}" for name, times in killing.moments.items()),
+    ]
+    print("", *lines, sep="\n")  # noqa: T201
+
+
 HINTS = ("stamps.json", "coverage.json")
 
 MOMENTS: dict[str, Moment] = {

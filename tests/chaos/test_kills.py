@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from killing import MOMENTS, Killing
+from killing import MOMENTS, Killing, show
 
 from bythebook.vectors.local import AHEAD, IDENTITY, cores
 from index_contents import contents
@@ -37,7 +36,7 @@ async def test_a_killed_ingest_leaves_a_whole_book_and_is_taken_up_again(
             assert await contents(killing.index, IDENTITY) == await contents(_made_anew(killing), IDENTITY)
 
     with capsys.disabled():
-        _show(killing, seen)
+        show(killing, seen)
     assert len(rounds) == 1 or all(killing.moments[name] for name in MOMENTS)
     assert killing.embedded_twice <= AHEAD * cores() * sum(rounds)
     assert len(seen) > len(rounds)
@@ -52,13 +51,3 @@ def _made_anew(killing: Killing) -> Path:
     clean.pages.symlink_to(killing.pages)
     clean.finish()
     return clean.index
-
-
-def _show(killing: Killing, seen: Counter[str]) -> None:
-    kills, twice = killing.moments.total(), killing.embedded_twice
-    lines = [
-        f"{kills} kills of {killing.runs} runs, {seen.total()} readings of {len(seen)} generations meanwhile",
-        f"{len(killing.embedded())} chunks embedded, {twice} of them twice: {twice / kills:.2f} for each kill",
-        *(f"{times:4} when {name}" for name, times in killing.moments.items()),
-    ]
-    print("", *lines, sep="\n")  # noqa: T201
