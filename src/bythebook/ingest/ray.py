@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 import pickle
+import socket
 import sys
 from contextlib import ExitStack, aclosing, redirect_stdout
 from dataclasses import dataclass, field
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 FEW = 64
 """So many pages or texts are done here in less time than a cluster takes to begin."""
 _PAGES_AT_ONCE, _TEXTS_AT_ONCE = 8, 16
+_KNOCK_SECONDS = 5.0
 
 
 @dataclass
@@ -120,6 +122,7 @@ class RayEngine:
         if self._joined:
             return
         logging.getLogger("ray.data").setLevel(logging.ERROR)
+        _knock(self.address or os.environ.get("RAY_ADDRESS", ""))
         # Of workers that die, Ray tells on standard output, where only answers may stand.
         self._open.enter_context(redirect_stdout(sys.stderr))
         try:
@@ -131,9 +134,7 @@ class RayEngine:
                 logging_level=logging.ERROR,
             )
         except (ConnectionError, OSError, RuntimeError, ValueError) as exc:
-            raise Unavailable(
-                f"the Ray cluster {self.address or 'on this machine'!r} could not be joined: {exc}"
-            ) from exc
+            raise _not_joined(self.address or "on this machine", exc) from exc
         context = ray.data.DataContext.get_current()
         context.enable_progress_bars = context.print_on_execution_start = False
         self._open.callback(ray.shutdown)
@@ -143,6 +144,22 @@ class RayEngine:
         """Leave the cluster; one on this machine ends."""
         self._joined = False
         self._open.close()
+
+
+def _knock(address: str) -> None:
+    """Raise Unavailable where nobody is: Ray itself would wait for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        try:
+            socket.create_connection((host, int(port)), timeout=_KNOCK_SECONDS).close()
+        except (OSError, OverflowError) as exc:
+            raise _not_joined(address, exc) from exc
+
+
+def _not_joined(address: str, reason: Exception) -> Unavailable:
+    return Unavailable(
+        f"the Ray cluster {address!r} could not be joined: {reason}. Is it running, and reached from here?"
+    )
 
 
 def _following(batches: Iterator[Any], end: object) -> Any:
