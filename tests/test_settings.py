@@ -65,26 +65,26 @@ def test_a_table_prefixes_its_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "value"),
     [
-        pytest.param("BYTHEBOOK_SITE_URL=https://b.example/", "https://b.example/", id="plain"),
-        pytest.param("BYTHEBOOK_SITE_URL = https://b.example/ ", "https://b.example/", id="spaces"),
-        pytest.param("export BYTHEBOOK_SITE_URL=https://b.example/", "https://b.example/", id="export"),
-        pytest.param("  export  BYTHEBOOK_SITE_URL=x", "x", id="export after spaces"),
-        pytest.param("BYTHEBOOK_SITE_URL='a b'", "a b", id="single quotes"),
-        pytest.param('BYTHEBOOK_SITE_URL="a b"', "a b", id="double quotes"),
-        pytest.param("""BYTHEBOOK_SITE_URL="it's" """, "it's", id="a quote inside quotes"),
-        pytest.param("BYTHEBOOK_SITE_URL=https://b.example/ # ours", "https://b.example/", id="a comment"),
-        pytest.param("BYTHEBOOK_SITE_URL='x # y' # ours", "x # y", id="a comment after quotes"),
-        pytest.param("BYTHEBOOK_SITE_URL=https://b.example/#top", "https://b.example/#top", id="a hash inside"),
-        pytest.param("BYTHEBOOK_SITE_URL=a=b", "a=b", id="an equals sign"),
-        pytest.param("BYTHEBOOK_SITE_URL=$HOME/`ls`", "$HOME/`ls`", id="nothing is expanded or run"),
-        pytest.param("BYTHEBOOK_SITE_URL=", "", id="empty"),
-        pytest.param("# BYTHEBOOK_SITE_URL=x", "", id="commented out"),
-        pytest.param("\ufeffBYTHEBOOK_SITE_URL=x", "x", id="a byte order mark"),
-        pytest.param("OTHER=1\r\nBYTHEBOOK_SITE_URL=x\r\nnot an assignment\r\n", "x", id="among others"),
+        pytest.param("BYTHEBOOK_BOOK_NAME=https://b.example/", "https://b.example/", id="plain"),
+        pytest.param("BYTHEBOOK_BOOK_NAME = https://b.example/ ", "https://b.example/", id="spaces"),
+        pytest.param("export BYTHEBOOK_BOOK_NAME=https://b.example/", "https://b.example/", id="export"),
+        pytest.param("  export  BYTHEBOOK_BOOK_NAME=x", "x", id="export after spaces"),
+        pytest.param("BYTHEBOOK_BOOK_NAME='a b'", "a b", id="single quotes"),
+        pytest.param('BYTHEBOOK_BOOK_NAME="a b"', "a b", id="double quotes"),
+        pytest.param("""BYTHEBOOK_BOOK_NAME="it's" """, "it's", id="a quote inside quotes"),
+        pytest.param("BYTHEBOOK_BOOK_NAME=https://b.example/ # ours", "https://b.example/", id="a comment"),
+        pytest.param("BYTHEBOOK_BOOK_NAME='x # y' # ours", "x # y", id="a comment after quotes"),
+        pytest.param("BYTHEBOOK_BOOK_NAME=https://b.example/#top", "https://b.example/#top", id="a hash inside"),
+        pytest.param("BYTHEBOOK_BOOK_NAME=a=b", "a=b", id="an equals sign"),
+        pytest.param("BYTHEBOOK_BOOK_NAME=$HOME/`ls`", "$HOME/`ls`", id="nothing is expanded or run"),
+        pytest.param("BYTHEBOOK_BOOK_NAME=", "", id="empty"),
+        pytest.param("# BYTHEBOOK_BOOK_NAME=x", "", id="commented out"),
+        pytest.param("\ufeffBYTHEBOOK_BOOK_NAME=x", "x", id="a byte order mark"),
+        pytest.param("OTHER=1\r\nBYTHEBOOK_BOOK_NAME=x\r\nnot an assignment\r\n", "x", id="among others"),
     ],
 )
 def test_dotenv(tmp_path: Path, line: str, value: str) -> None:
-    assert load(tmp_path, env=line).site_url == value
+    assert load(tmp_path, env=line).book_name == value
 
 
 @pytest.mark.parametrize(
@@ -110,6 +110,7 @@ def test_dotenv(tmp_path: Path, line: str, value: str) -> None:
         pytest.param('chunk_tokens = "many"', "use a whole number", id="words for a number"),
         pytest.param('site_style = "hugo"', "use one of auto, docusaurus, mkdocs", id="an unknown style"),
         pytest.param("site_url = 3", "use text in quotes", id="a number for text"),
+        pytest.param('site_url = "my-book.example"', "as https://my-book.example/", id="an address without its scheme"),
         pytest.param('data_dir = ""', "name a folder", id="an empty folder"),
         pytest.param('rate_limit_key = "often"', "such as 60/minute", id="a limit that is none"),
         pytest.param('cors_origins = ["https://a.example/"]', "Use 'https://a.example'", id="an origin with a slash"),

@@ -370,7 +370,7 @@ class Book:
             overlap=self._choice.chunk_overlap if overlap == "auto" else overlap,
         )
         reader = self.reader if self._finder else None
-        embedder = self._finder or self._local
+        embedder = self._finder.patient() if self._finder else self._local
         return Workshop(desk.folder, desk.generations, embedder, sizes, progress, reader, self._engine(sizes))
 
     def _engine(self, sizes: Sizes) -> Engine | None:

@@ -29,8 +29,16 @@ def _is_limit(text: str) -> None:
 
 
 def _is_server(url: str) -> None:
-    if url and not re.match(r"https?://[^/\s]+", url):
-        raise ValueError("use an address, as http://localhost:6333")
+    _is_address(url, like="http://localhost:6333")
+
+
+def _is_site(url: str) -> None:
+    _is_address(url, like="https://my-book.example/")
+
+
+def _is_address(url: str, *, like: str) -> None:
+    if url and not re.fullmatch(r"https?://[^/\s]+(/\S*)?", url, re.I):
+        raise ValueError(f"use an address, as {like}")
 
 
 def _is_collection(name: str) -> None:
@@ -59,6 +67,7 @@ _CHECKS: Mapping[str, Callable[[Any], None]] = {
     "rate_limit_address": _is_limit,
     "cors_origins": _are_origins,
     "site_include": _are_asides,
+    "site_url": _is_site,
     "qdrant_url": _is_server,
     "collection_name": _is_collection,
 }

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import bythebook
+from bythebook.vectors import Identity
 from bythebook.vectors.local import IDENTITY
 
 HERE = Path(__file__).parent
@@ -36,15 +37,21 @@ class Killing:
     current: str = ""
     journal: int = 0
     locks: tuple[Path, ...] = ()
+    hints: tuple[int, ...] = ()
     wanted: int = 0
+    process: int = 0
     runs: int = 0
     moments: Counter[str] = field(default_factory=Counter)
     """How many runs were killed, by when."""
 
     @property
+    def identity(self) -> Identity:
+        return IDENTITY
+
+    @property
     def record(self) -> int:
         """The bytes of a vector in the journal."""
-        return 32 + 4 * IDENTITY.dimension + 4
+        return 32 + 4 * self.identity.dimension + 4
 
     @property
     def index(self) -> Path:
@@ -65,9 +72,10 @@ class Killing:
         self.current = (self.index / "CURRENT").read_text() if (self.index / "CURRENT").exists() else ""
         self.journal = self.journal_size()
         self.locks = tuple(self.index.glob("g*/LOCK"))
+        self.hints = tuple(self.written_at(name) for name in HINTS)
         self.runs += 1
         self.wanted = self.chance.randint(1, 8)
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [*map(str, self.command()), "--data-dir", str(self.folder / "data"), "--json"],
             cwd=self.folder,
             env=self.environment(),
@@ -75,6 +83,8 @@ class Killing:
             stderr=subprocess.PIPE,
             text=True,
         )
+        self.process = process.pid
+        return process
 
     def finish(self) -> dict[str, int]:
         """A run that is left in peace."""
@@ -98,6 +108,16 @@ class Killing:
 
     def journal_size(self) -> int:
         return sum(path.stat().st_size for path in self.index.glob("*.journal"))
+
+    def writer(self) -> str:
+        """The process that has the right to write, or had it last."""
+        return (self.index / "WRITER").read_text() if (self.index / "WRITER").exists() else ""
+
+    def written_at(self, name: str) -> int:
+        return (self.index / name).stat().st_mtime_ns if (self.index / name).exists() else 0
+
+    def is_flipped(self) -> bool:
+        return (self.index / "CURRENT").read_text() != self.current
 
     def edit(self) -> None:
         """Remove two pages, change some, add two. A book of the same size is not calibrated anew each time."""
@@ -123,7 +143,8 @@ class Killing:
     def being_read(self) -> Iterator[Counter[str]]:
         """While another process reads. Afterwards, how often it read which generation."""
         seen: Counter[str] = Counter()
-        command = [sys.executable, str(HERE / "reader.py"), str(self.index)]
+        identity = [self.identity.model, str(self.identity.dimension)]
+        command = [sys.executable, str(HERE / "reader.py"), str(self.index), *identity]
         with subprocess.Popen(
             command,
             env=self.environment(),
@@ -168,14 +189,31 @@ def _ended(process: subprocess.Popen[str], *, within: float) -> bool:
     return True
 
 
+def show(killing: Killing, seen: Counter[str]) -> None:
+    """Print what was killed and what it cost."""
+    kills, twice = killing.moments.total(), killing.embedded_twice
+    lines = [
+        f"{kills} kills of {killing.runs} runs, {seen.total()} readings of {len(seen)} generations meanwhile",
+        f"{len(killing.embedded())} chunks embedded, {twice} of them twice: {twice / kills:.2f} for each kill",
+        *(f"{times:4} when {name}" for name, times in killing.moments.items()),
+    ]
+    print("", *lines, sep="\n")  # noqa: T201
+
+
+HINTS = ("stamps.json", "coverage.json")
+
 MOMENTS: dict[str, Moment] = {
     ANY_TIME: lambda _: True,
+    "the right to write is taken": lambda k: k.writer() == str(k.process),
     "a few vectors are written down": lambda k: k.journal_size() >= k.journal + k.wanted * k.record,
     "the draft is begun": lambda k: (k.index / "draft").exists(),
     "the draft has a catalogue": lambda k: (k.index / "draft" / "book.db").exists(),
     "the draft has a name": lambda k: any(f.name > k.current for f in k.index.glob("g*")),
     "the pointer is written": lambda k: (k.index / "CURRENT.new").exists(),
-    "the pointer is flipped": lambda k: (k.index / "CURRENT").read_text() != k.current,
+    "the pointer is flipped": lambda k: k.is_flipped(),
+    "the journal is cleared": lambda k: k.is_flipped() and not k.journal_size(),
+    "the stamps are kept": lambda k: k.written_at("stamps.json") > k.hints[0],
+    "the coverage is kept": lambda k: k.written_at("coverage.json") > k.hints[1],
     "an old generation is being swept": lambda k: not all(lock.exists() for lock in k.locks),
 }
-"""Each is seen from outside: what is in the folder of the index."""
+"""Where one stage of an ingest ends and the next begins, as it is seen from outside in the folder of the index."""

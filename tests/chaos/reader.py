@@ -1,6 +1,6 @@
 """A process that keeps reading the book, and fails when it once is not whole.
 
-python reader.py INDEX    reads until its input is closed, then prints how often it read which generation
+python reader.py INDEX MODEL DIMENSION    reads until its input is closed, then prints how often it read which one
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from bythebook.passages import EVERYWHERE
 from bythebook.passages.generations import Generations
 from bythebook.passages.shelf import DiskLibrary, Shelf, open_edition
-from bythebook.vectors.local import IDENTITY
+from bythebook.vectors import Identity
 
 if TYPE_CHECKING:
     from bythebook.passages.shelf import Edition
@@ -38,18 +38,19 @@ async def assert_whole(edition: Edition) -> None:
     assert first.chunk.chunk_id in {candidate.chunk_id for candidate in found}, "a chunk is not found"
 
 
-async def read(index: Path) -> Counter[str]:
+async def read(index: Path, identity: Identity) -> Counter[str]:
     """Each time once through the shelf that stays open, and once as a process that just started."""
     seen: Counter[str] = Counter()
     generations = Generations(index)
-    with closing(Shelf(DiskLibrary(generations, IDENTITY))) as shelf:
+    with closing(Shelf(DiskLibrary(generations, identity))) as shelf:
         while not select.select([sys.stdin], [], [], 0.01)[0]:
             async with shelf.edition() as edition:
                 await assert_whole(edition)
                 seen[edition.name] += 1
             with ExitStack() as stack:
-                await assert_whole(open_edition(generations, IDENTITY, stack))
+                await assert_whole(open_edition(generations, identity, stack))
     return seen
 
 
-print(json.dumps(asyncio.run(read(Path(sys.argv[1])))))  # noqa: T201
+given = Identity(sys.argv[2], int(sys.argv[3]))
+print(json.dumps(asyncio.run(read(Path(sys.argv[1]), given))))  # noqa: T201

@@ -52,10 +52,10 @@ def environment(folder: Path, models: Path) -> dict[str, str]:
     return known | {"BYTHEBOOK_MODEL_FOLDER": str(models), "BYTHEBOOK_RAY_WORKERS": "2"}
 
 
-def start(pages: Path, data: Path, models: Path, *options: str) -> subprocess.Popen[str]:
+def start(pages: Path, data: Path, models: Path, *options: str, **more: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "bythebook", "ingest", str(pages), "--data-dir", str(data), "--json", *options],
-        env=environment(data.parent, models),
+        env=environment(data.parent, models) | more,
         cwd=data.parent,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -107,3 +107,12 @@ async def test_a_cluster_makes_the_same_index_also_when_a_worker_is_killed(
     assert mine == its
     # With nothing changed nothing is read, and no cluster is needed.
     assert finished(start(pages, tmp_path / "fanned", model_folder, "--engine", "ray"))["generation"] == ""
+
+
+def test_a_cluster_that_is_not_there_is_not_waited_for(pages: Path, tmp_path: Path, model_folder: Path) -> None:
+    nowhere = {"BYTHEBOOK_RAY_ADDRESS": "127.0.0.1:1"}
+    with start(pages, tmp_path / "data", model_folder, "--engine", "ray", **nowhere) as process:
+        _, errors = process.communicate(timeout=600)
+    assert process.returncode == 1
+    assert "the Ray cluster '127.0.0.1:1' could not be joined: [Errno 111] Connection refused" in errors
+    assert "within 5 seconds" not in errors  # as Ray says while it waits

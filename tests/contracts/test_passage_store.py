@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -45,8 +45,7 @@ async def qdrant_server(_folder: Path) -> AsyncIterator[PassageStore]:
 async def qdrant_live(_folder: Path) -> AsyncIterator[PassageStore]:
     """A collection of the server that QDRANT_URL names, removed at the end."""
     async with live_server() as server:
-        alias = f"bythebook-contract-{os.getpid()}"
-        there = ServerGenerations(server, alias)
+        there = ServerGenerations(server, f"bythebook-contract-{uuid.uuid4()}")
         name = await there.begin(MANIFEST, Making())
         try:
             yield QdrantStore(server, there.collection(name), Words(AVERAGE))

@@ -8,16 +8,20 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from bythebook.chunks.split import Sizes, split
 from bythebook.ingest.workers import Embedding, Reading
-from bythebook.pages import Listed
+from bythebook.pages import Listed, PageSource
 from bythebook.pages.folder import Folder
+from bythebook.pages.project import Project
 from bythebook.vectors.local import local_embedder
 from bythebook.vectors.tokens import count
 
+BOOKS = Path(__file__).parents[1] / "books"
 
-async def listed_in(folder: Folder) -> list[Listed]:
+
+async def listed_in(folder: PageSource) -> list[Listed]:
     return [entry async for entry in folder.listing() if isinstance(entry, Listed)]
 
 
@@ -34,6 +38,16 @@ async def test_pages_are_read_and_cut_alike(model_folder: Path, lighthouse: Path
     pages = [await folder.read(each) for each in listed]
     async with local_embedder(model_folder) as embedder:
         cut = [list(split(page, count=embedder.count, sizes=sizes)) for page in pages]
+    assert await in_a_thread(worker, listed) == list(zip(pages, cut, strict=True))
+
+
+@pytest.mark.parametrize("project", ["orchard", "kiln", "tidepool"])
+async def test_pages_of_a_project_are_read_alike(project: str) -> None:
+    source = Project(BOOKS / project)
+    listed = await listed_in(source)
+    worker = Reading(pickle.loads(pickle.dumps(source)), Sizes(), None)  # noqa: S301
+    pages = [await source.read(each) for each in listed]
+    cut = [list(split(page, count=count, sizes=Sizes())) for page in pages]
     assert await in_a_thread(worker, listed) == list(zip(pages, cut, strict=True))
 
 

@@ -43,3 +43,11 @@ def test_documents_of_several_kinds_become_a_book_that_cites_the_page(bythebook:
     again = bythebook("ingest", *sources)
     assert again.returncode == 3
     assert "0 added, 0 changed, 0 removed, 3 unchanged, 1 skipped" in again.stdout
+
+    # One that breaks later is reported; the others go on, and the book keeps what it has of it.
+    (tmp_path / "course.epub").write_bytes(b"no archive any more")
+    later = bythebook("ingest", *sources)
+    assert later.returncode == 3, later.stderr
+    assert "0 added, 0 changed, 0 removed, 2 unchanged, 2 skipped" in later.stdout
+    assert "skipped course.epub: it is damaged, or not what its name says" in later.stderr
+    assert json.loads(bythebook("ask", "Where is the colza oil kept?", "--json").stdout)["citations"] == [citation]

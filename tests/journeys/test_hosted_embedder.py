@@ -147,6 +147,22 @@ async def test_a_service_that_fails_gives_the_same_index_and_is_paid_once(
     assert await contents(tmp_path / "index", IDENTITY) == await contents(made[0] / "index", IDENTITY)
 
 
+async def test_an_ingest_waits_for_the_services_limits_also_with_the_questions_it_draws_its_line_by(
+    model_folder: Path, tmp_path: Path
+) -> None:
+    refusals = 0
+
+    def over_the_limit(request: EmbeddingRequest) -> EmbeddingReply:
+        nonlocal refusals
+        refused = request.is_question and refusals < 3
+        refusals += refused
+        return EmbeddingReply(status=429, retry_after="0") if refused else EmbeddingReply()
+
+    async with serving(over_the_limit) as server, opened(server, tmp_path, model_folder, embedder=COHERE) as book:
+        assert (await book.ingest(LIGHTHOUSE)).generation
+    assert refusals == 3
+
+
 async def test_a_run_that_failed_is_taken_up_where_it_stopped(
     made: tuple[Path, ScriptedEmbeddings], model_folder: Path, tmp_path: Path
 ) -> None:

@@ -116,7 +116,9 @@ async def look_through(
     seen: dict[str, str] = {}
     plan.coverage = {source.name: Coverage() for source in sources}
     listings = [(source, await _listed(source, plan.coverage[source.name], seen)) for source in sources]
-    plan.order = {source.name: [entry.url for entry in listed] for source, listed in listings}
+    if not any(listed for _, listed in listings):
+        raise InputError(_nothing_found(sources[0], plan.coverage[sources[0].name]))
+    plan.order = {source.name: [entry.url for entry in listed] for source, listed in listings if listed}
     for source, listed in listings:
         for done, entry in enumerate(listed, start=1):
             progress("reading", done, len(listed))
@@ -128,7 +130,8 @@ async def look_through(
             if found:
                 plan.found.append(found)
                 yield found
-        before = book.fingerprints(source.name) if book else {}
+        # A document that has become unreadable keeps the pages it had, as a page does.
+        before = book.fingerprints(source.name) if book and listed else {}
         plan.removed.extend(sorted(set(before) - {entry.url for entry in listed}))
     if book is None and not plan.found:
         raise InputError(f"no page could be read. Nothing was changed.{_reasons(plan.skipped)}")
@@ -151,7 +154,7 @@ async def _listed(source: PageSource, coverage: Coverage, seen: dict[str, str]) 
             seen[entry.url] = entry.path
             listed.append(entry)
     coverage.listed = len(listed) + len(coverage.skipped)
-    if not listed:
+    if not coverage.listed:
         raise InputError(_nothing_found(source, coverage))
     return listed
 

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 import pickle
+import socket
 import sys
 from contextlib import ExitStack, aclosing, redirect_stdout
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from bythebook.errors import ConfigurationError, Unavailable
 from bythebook.ingest.workers import Embedding, Reading
 from bythebook.pages import Listed, Unreadable
 from bythebook.pages.folder import Folder
+from bythebook.pages.project import Project
 from bythebook.vectors.arriving import arriving, as_they_come
 from bythebook.vectors.local import LocalEmbedder
 
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 FEW = 64
 """So many pages or texts are done here in less time than a cluster takes to begin."""
 _PAGES_AT_ONCE, _TEXTS_AT_ONCE = 8, 16
+_KNOCK_SECONDS = 5.0
 
 
 @dataclass
@@ -64,7 +67,7 @@ class RayEngine:
 
     def source(self, source: PageSource, unchanged: Unchanged) -> PageSource:
         # Files can be read from anywhere that has them. A site is fetched politely, by one.
-        return _ReadElsewhere(source, self, unchanged) if isinstance(source, Folder) else source
+        return _ReadElsewhere(source, self, unchanged) if isinstance(source, Folder | Project) else source
 
     def cut(self, page: Page) -> list[Chunk] | None:
         return self._cut.pop(page.url, None)
@@ -119,6 +122,7 @@ class RayEngine:
         if self._joined:
             return
         logging.getLogger("ray.data").setLevel(logging.ERROR)
+        _knock(self.address or os.environ.get("RAY_ADDRESS", ""))
         # Of workers that die, Ray tells on standard output, where only answers may stand.
         self._open.enter_context(redirect_stdout(sys.stderr))
         try:
@@ -130,9 +134,7 @@ class RayEngine:
                 logging_level=logging.ERROR,
             )
         except (ConnectionError, OSError, RuntimeError, ValueError) as exc:
-            raise Unavailable(
-                f"the Ray cluster {self.address or 'on this machine'!r} could not be joined: {exc}"
-            ) from exc
+            raise _not_joined(self.address or "on this machine", exc) from exc
         context = ray.data.DataContext.get_current()
         context.enable_progress_bars = context.print_on_execution_start = False
         self._open.callback(ray.shutdown)
@@ -144,6 +146,22 @@ class RayEngine:
         self._open.close()
 
 
+def _knock(address: str) -> None:
+    """Raise Unavailable where nobody is: Ray itself would wait for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        try:
+            socket.create_connection((host, int(port)), timeout=_KNOCK_SECONDS).close()
+        except (OSError, OverflowError) as exc:
+            raise _not_joined(address, exc) from exc
+
+
+def _not_joined(address: str, reason: Exception) -> Unavailable:
+    return Unavailable(
+        f"the Ray cluster {address!r} could not be joined: {reason}. Is it running, and reached from here?"
+    )
+
+
 def _following(batches: Iterator[Any], end: object) -> Any:
     try:
         return next(batches, end)
@@ -152,7 +170,7 @@ def _following(batches: Iterator[Any], end: object) -> Any:
 
 
 class _ReadElsewhere:
-    """A folder whose pages the cluster reads: all that will be asked for, in whatever order they come."""
+    """A folder or project whose pages the cluster reads: all that will be asked for, in whatever order they come."""
 
     def __init__(self, source: PageSource, engine: RayEngine, unchanged: Unchanged) -> None:
         self._source = source

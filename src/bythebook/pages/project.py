@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
@@ -17,7 +18,7 @@ from bythebook.pages.folder import Folder
 from bythebook.pages.generators import Style, Wish, configuration_in
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from bythebook.pages.generators import Outline, Place, Slugs
     from bythebook.pages.generators.glances import Glances
@@ -51,6 +52,10 @@ class Project:
         self._outline: Outline | None = None
         self._places: dict[str, Place] = {}
         self._files = Folder(self._within, style=self._style, prepare=self._prepared)
+
+    def __reduce__(self) -> tuple[Callable[[Path], Project], tuple[Path]]:
+        """What travels to another machine is where the project is: its configuration is read there."""
+        return partial(Project, site_url=self._site_url, wish=self._wish), (self._root,)
 
     @property
     def name(self) -> str:

@@ -6,6 +6,8 @@ import asyncio
 import base64
 import binascii
 from contextlib import aclosing, suppress
+from copy import copy
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -120,6 +122,14 @@ class HostedEmbedder:
             self._asking.add(task)
             task.add_done_callback(self._asking.discard)
         return await answer
+
+    def patient(self) -> HostedEmbedder:
+        """The same service for an ingest: nobody waits for its questions, so they too wait for the service's limits."""
+        other = copy(self)
+        other._limits = replace(self._limits, question_seconds=_PATIENCE_SECONDS)
+        other._for_questions = self._for_documents
+        other._asked = []
+        return other
 
     async def close(self) -> None:
         for task in self._asking:

@@ -123,7 +123,7 @@ class Client:
             here, location = location, _followed(location, target)
             if not may_follow(here, location):
                 return Answer(str(location), answer.status, permanent=permanent)
-        raise Refused(f"it leads on more than {MOST_REDIRECTS} times; the last time to {location}")
+        raise Refused(f"its redirects do not end: after {MOST_REDIRECTS} of them, another one leads to {location}")
 
     def _check(self, location: Location) -> None:
         if not location.has_usual_port and location.origin != self._named.origin:

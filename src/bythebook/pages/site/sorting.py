@@ -34,17 +34,6 @@ class Sorted:
     """Why a listed page could not be fetched this time."""
 
 
-def is_suspicious(stops: Iterable[Stop]) -> bool:
-    """Whether some pages may be the site's way to say that there is nothing: alike, or called so."""
-    seen: dict[str, str] = {}
-    for stop in stops:
-        if stop.fate is not Fate.READ or stop.said is None:
-            continue
-        if _NOT_FOUND.search(stop.said.title) or seen.setdefault(stop.said.content, stop.url) != stop.url:
-            return True
-    return False
-
-
 def without_soft_errors(stops: Mapping[str, Stop], nothing: Said, *, start: str) -> dict[str, Stop]:
     """The stops, with those gone that look as the site looks where it has nothing, whatever their status says."""
     gone: dict[str, Stop] = {}

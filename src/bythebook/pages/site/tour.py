@@ -9,7 +9,7 @@ from bythebook.pages import Skipped
 from bythebook.pages.site import robots, sitemap
 from bythebook.pages.site.locations import Location, Refused, Scope, is_same_site, locate, moved
 from bythebook.pages.site.look import look_at
-from bythebook.pages.site.sorting import Sorted, is_suspicious, sort, without_soft_errors
+from bythebook.pages.site.sorting import Sorted, sort, without_soft_errors
 from bythebook.pages.site.visit import LARGEST, Fate, Stop, Visit
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class Tour:
         return list(stops.values()), wrong
 
     async def _sorted(self, visit: Visit, start: Location, site_url: str) -> Sorted:
-        if is_suspicious(visit.stops.values()) and (nothing := await self._nothing(visit)):
+        if nothing := await self._nothing(visit):
             visit.stops = without_soft_errors(visit.stops, nothing, start=str(start))
         if not any(stop.fate is Fate.READ for stop in visit.stops.values()):
             _raise_if_all_failed(visit.stops.values(), self._named)
