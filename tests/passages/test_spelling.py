@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bythebook.passages.catalogue import Catalogue
-from bythebook.passages.spelling import abbreviations, corrected, spelled_out, with_spellings
-from bythebook.passages.tally import Tally
+from bythebook.passages.spelling import corrected, spelled_out, with_spellings
+from bythebook.passages.tally import Tally, abbreviations
 from bythebook.passages.words import Words
 
 KNOWN = frozenset({"what", "burns", "paris", "question", "lend"})
@@ -51,6 +51,14 @@ def test_a_name_is_found_by_its_other_spellings(asked: str, written: str) -> Non
 def test_a_name_is_more_than_its_parts() -> None:
     words = Words(10.0)
     assert words.terms("rclpy.spin_once") - words.terms("rclpy.spin")
+
+
+@pytest.mark.parametrize("data", ["aB1" * 200_000, "a" * 600_000, "a_" * 300_000, "(Ab " * 150_000])
+def test_data_among_the_words_takes_no_time(catalogue: Catalogue, data: str) -> None:
+    # Looked through word by word, each from every one of its letters, this would take hours.
+    assert with_spellings(data).startswith(data)
+    assert abbreviations(data) == set()
+    assert corrected(data[:1000], catalogue, known=lambda _: False) == data[:1000]
 
 
 @given(st.text(alphabet="ab_.-AB1 ", max_size=200))

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     from bythebook.passages.catalogue import Catalogue
 
@@ -19,25 +19,24 @@ _HUMPED = re.compile(r"[^\W_]*[a-z][A-Z][^\W_]*|[A-Z]{2,}[a-z][^\W_]*")
 _HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _SIGNS = re.compile(r"[\W_]+")
 _SHORTEST_NAME, _LONGEST_NAME = 4, 64
+_LONGEST_PATH = 256
+"""What is longer and has no space in it is data, and could take for ever to look through."""
 
-_WORD = re.compile(r"[^\W\d_]+")
+WORD = re.compile(r"[^\W\d_]+")
 _ALONE = re.compile(r"(?<!\w)[^\W\d_]+(?!\w)")
-_SHORTEST_MISSPELT = 5
-"""A shorter word has too many neighbours."""
+SHORTEST_MISSPELT, _LONGEST_MISSPELT = 5, 24
+"""A shorter word has too many neighbours, and nobody writes a longer one by hand."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _ENDINGS = ("s", "es", "d", "ed", "ing", "ly", "er")
 
-_IN_BRACKETS = re.compile(r"((?:[\w'’]+[ -]){1,8})\(([A-Z][A-Za-z]{1,7})s?\)")
-_SPELLED_OUT = re.compile(r"\b([A-Z][A-Za-z]{1,7}) \(((?:[\w'’]+[ -]){1,7}[\w'’]+)\)")
 _FEW_WORDS = 7
-_SMALL = frozenset("a an and by for from in of on or the to with".split())
 
 
 def with_spellings(text: str) -> str:
     """The text, and after it the other spellings of the names in it."""
     # Most words are plain, which is seen at a glance.
     others = [word for word in text.split() if not (word.isalpha() and word[1:].islower())]
-    found = dict.fromkeys(spelling for word in others for spelling in _spellings(word))
+    found = dict.fromkeys(spelling for word in others if len(word) <= _LONGEST_PATH for spelling in _spellings(word))
     return f"{text} {' '.join(found)}" if found else text
 
 
@@ -53,17 +52,13 @@ def _spellings(word: str) -> Iterator[str]:
             yield from humps
 
 
-def vocabulary(text: str) -> set[str]:
-    """The words of a text that a misspelt one may stand for."""
-    return {word for word in _WORD.findall(text.lower()) if len(word) >= _SHORTEST_MISSPELT - 1}
-
-
 def corrected(question: str, catalogue: Catalogue, *, known: Callable[[str], bool]) -> str:
     """The question with each word put right that is not `known` and differs by one slip from a word of the book."""
 
     def right(match: re.Match[str]) -> str:
         word = match[0].lower()
-        if len(word) < _SHORTEST_MISSPELT or not word.isascii() or any(map(known, _forms(word))):
+        fits = SHORTEST_MISSPELT <= len(word) <= _LONGEST_MISSPELT and word.isascii()
+        if not fits or any(map(known, _forms(word))):
             return match[0]
         return catalogue.most_frequent(_one_slip_from(word)) or match[0]
 
@@ -87,39 +82,10 @@ def _one_slip_from(word: str) -> list[str]:
     return [*swapped, *left_out, *other, *doubled]
 
 
-def abbreviations(text: str) -> set[tuple[str, str]]:
-    """What the text abbreviates where it says so, as in "inverse kinematics (IK)": the short form and the long one."""
-    behind = [(short, before) for before, short in _IN_BRACKETS.findall(text)]
-    found = {(short, long) for short, before in behind if (long := _initialled(short, before.split(" ")))}
-    ahead = {(short, long) for short, long in _SPELLED_OUT.findall(text) if _initialled(short, long.split(" ")) == long}
-    return found | ahead
-
-
-def _initialled(short: str, words: Sequence[str]) -> str:
-    """The last of the words, if they begin with the letters of the short form; empty if they do not."""
-    every = [word for word in words if word]
-    taken = _taken(short.lower(), every)
-    return " ".join(every[len(every) - taken :])
-
-
-def _taken(letters: str, words: list[str]) -> int:
-    """How many of the last words it takes to begin with these letters, 0 where they do not. Small ones need not
-    count."""
-    if not letters or not words:
-        return 0
-    initials = "".join(part[0] for part in words[-1].lower().split("-") if part)
-    if initials == letters:
-        return 1
-    rest = _taken(letters.removesuffix(initials), words[:-1]) if initials and letters.endswith(initials) else 0
-    if not rest and words[-1].lower() in _SMALL:
-        rest = _taken(letters, words[:-1])
-    return rest + 1 if rest else 0
-
-
 def spelled_out(question: str, known: Mapping[str, str]) -> str:
     """A short question with the long form beside a short one, or the other way round; empty where it has neither. One
     of many words says enough by itself."""
-    words = set(_WORD.findall(question))
+    words = set(WORD.findall(question))
     if len(words) > _FEW_WORDS:
         return ""
     lower = question.lower()
