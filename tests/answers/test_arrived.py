@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import aclosing
 from itertools import pairwise
 from typing import Any
 
@@ -15,7 +13,6 @@ from hypothesis import strategies as st
 
 from bythebook.answers.arrived import chunks
 from bythebook.answers.reply import Reply
-from bythebook.testing.clock import skipping_time
 
 
 def said(text: str, **more: Any) -> dict[str, Any]:
@@ -62,66 +59,10 @@ async def test_the_same_is_understood(events: list[dict[str, Any]], cuts: list[i
 async def test_words_that_come_together_are_one_chunk_and_nothing_else_is() -> None:
     last = said("!", finish_reason="stop")
     together = await heard([written([said("An"), said(" answer"), CALL, said("and"), said(" more"), last])])
+    apart = await heard([written([said("An")]), written([said(" answer")])])
 
     assert together == [said("An answer"), CALL, said("and more"), last]
-
-
-ROLE = {"choices": [{"delta": {"role": "assistant", "content": ""}}]}
-
-
-async def paced(pause: float) -> list[tuple[float, str]]:
-    """When each piece of an answer is heard of which a word comes every 30 ms, and what it says."""
-
-    async def arriving() -> AsyncIterator[bytes]:
-        yield written([ROLE])
-        for word in "abcdefgh":
-            await asyncio.sleep(0.03)
-            yield written([said(word)])
-
-    loop = asyncio.get_running_loop()
-    pieces = [
-        (loop.time(), chunk["choices"][0]["delta"]["content"])
-        async for chunk in chunks(arriving(), pause=lambda: pause)
-    ]
-    return [(round(moment, 2), text) for moment, text in pieces]
-
-
-@skipping_time
-async def test_words_are_passed_on_one_by_one_or_in_fewer_pieces_but_the_first_and_the_last_at_once() -> None:
-    assert await paced(0.0) == [
-        (0.0, ""),
-        *((round(0.03 * place, 2), word) for place, word in enumerate("abcdefgh", 1)),
-    ]
-    assert await paced(0.1) == [(0.24, ""), (0.27, "a"), (0.37, "bcd"), (0.47, "efg"), (0.48, "h")]
-
-
-@skipping_time
-async def test_a_stream_that_is_left_is_read_no_further() -> None:
-    left = asyncio.Event()
-
-    async def endless() -> AsyncIterator[bytes]:
-        try:
-            while True:
-                yield written([said("more")])
-                await asyncio.sleep(1)
-        finally:
-            left.set()
-
-    async with aclosing(chunks(endless())) as heard:
-        await anext(heard)
-    assert left.is_set()
-
-
-@skipping_time
-async def test_an_error_comes_after_what_was_said_before_it() -> None:
-    async def breaking() -> AsyncIterator[bytes]:
-        yield written([said("some")])
-        raise ConnectionError("reset")
-
-    heard = chunks(breaking())
-    assert await anext(heard) == said("some")
-    with pytest.raises(ConnectionError, match="reset"):
-        await anext(heard)
+    assert apart == [said("An"), said(" answer")]
 
 
 @pytest.mark.parametrize("sent", [b'data: {"choices": [', b"data: nonsense\n\n", b"data: [1]\n\n"])

@@ -1,75 +1,28 @@
 """What has arrived of a streamed completion: chunks from bytes, those that came together joined.
 
-A busy server takes several words at once. Made one, they are cleaned, sent and waited for once.
+A busy server reads several words at once. Made one, they are cleaned, sent and waited for once.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
-from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
+    from collections.abc import AsyncIterator, Iterable, Iterator
 
 _DONE = "[DONE]"
 
 
-def at_once() -> float:
-    """No pause between words."""
-    return 0.0
-
-
-async def chunks(
-    blocks: AsyncIterator[bytes], *, pause: Callable[[], float] = at_once
-) -> AsyncGenerator[dict[str, Any]]:
-    """The chunks of a stream of server-sent events, however it is cut into blocks.
-
-    After the first words, what comes within so many seconds' `pause` is one.
-    """
+async def chunks(blocks: AsyncIterator[bytes]) -> AsyncIterator[dict[str, Any]]:
+    """The chunks of a stream of server-sent events, however it is cut into blocks."""
     rest = b""
-    spoken = False
-    async with aclosing(_gathered(blocks, pause=lambda: pause() if spoken else 0.0)) as gathered:
-        async for block in gathered:
-            *lines, rest = (rest + block).split(b"\n")
-            for chunk in _joined(_parsed(lines)):
-                spoken = spoken or _nothing_but_text(chunk) is not None
-                yield chunk
+    async for block in blocks:
+        *lines, rest = (rest + block).split(b"\n")
+        for chunk in _joined(_parsed(lines)):
+            yield chunk
     for chunk in _parsed([rest]):
         yield chunk
-
-
-async def _gathered(blocks: AsyncIterator[bytes], *, pause: Callable[[], float]) -> AsyncGenerator[bytes]:
-    """The same bytes, in fewer blocks the longer the pauses are. The end is never waited for."""
-    parts: list[bytes] = []
-    came = asyncio.Event()
-
-    async def take() -> None:
-        try:
-            async for block in blocks:
-                parts.append(block)
-                came.set()
-        finally:
-            came.set()
-
-    taking = asyncio.create_task(take())
-    try:
-        while parts or not taking.done():
-            if not parts:
-                came.clear()
-                await came.wait()
-                continue
-            together = parts[:] if pause() else parts[:1]
-            del parts[: len(together)]
-            yield b"".join(together)
-            if not taking.done() and (seconds := pause()):
-                await asyncio.wait([taking], timeout=seconds)
-        taking.result()
-    finally:
-        taking.cancel()
-        with suppress(asyncio.CancelledError, Exception):
-            await taking
 
 
 def _parsed(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:

@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from bythebook.answers.providers import Provider
     from bythebook.upstream import CallReport, Deadline
 
-FEW, MOST_PIECES = 4, 500
-"""So many answers at once are passed on word by word; more are, together, in at most so many pieces a second."""
-
 ATTEMPTS = 3
 """How often a provider is called for one answer at most, whatever goes wrong and wherever."""
 
@@ -51,7 +48,6 @@ class Endpoint:
         self._upstream = Upstream(provider.name, judge=judge_openai)
         self._always = {"model": provider.model, "temperature": temperature, "max_tokens": max_tokens}
         self._reports_usage = True
-        self._speaking = 0
 
     async def close(self) -> None:
         await self._client.close()
@@ -109,25 +105,12 @@ class Endpoint:
         try:
             # Sent as it is: the client would go through every message of the conversation, for longer than a search.
             sending = self._create(model=self.provider.model, messages=[], stream=True, extra_body=body)
-            async with sending as response, aclosing(self._heard(response.iter_bytes())) as chunks:
-                async for chunk in chunks:
+            async with sending as response:
+                async for chunk in arrived.chunks(response.iter_bytes()):
                     yield chunk
         except httpx2.HTTPError as exc:
             # The client translates its transport's errors only as long as it reads the lines itself.
             raise ProviderError(f"the connection to {self.provider.name} broke") from exc
-
-    async def _heard(self, blocks: AsyncIterator[bytes]) -> AsyncGenerator[dict[str, Any]]:
-        """What is said, in fewer and longer pieces the more answers are being given at once."""
-        self._speaking += 1
-        try:
-            async with aclosing(arrived.chunks(blocks, pause=self._pause)) as chunks:
-                async for chunk in chunks:
-                    yield chunk
-        finally:
-            self._speaking -= 1
-
-    def _pause(self) -> float:
-        return max(0, self._speaking - FEW) / MOST_PIECES
 
 
 def _refuse_error(name: str, chunk: dict[str, Any]) -> None:
