@@ -163,6 +163,9 @@ class Failing:
         self.identity = real.identity
         self._error = error
 
+    def count(self, text: str) -> int:
+        return len(text.split())
+
     async def query(self, _text: str) -> Any:
         raise self._error
 
