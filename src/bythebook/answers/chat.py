@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from bythebook.answers.providers import Provider
     from bythebook.upstream import CallReport, Deadline
 
+CONNECTIONS = httpx2.Limits(max_connections=1000, max_keepalive_connections=16)
+"""An idle connection is looked at before every call, and is a file handle as long as nobody calls."""
+
 ATTEMPTS = 3
 """How often a provider is called for one answer at most, whatever goes wrong and wherever."""
 
@@ -42,7 +45,12 @@ class Endpoint:
     def __init__(self, provider: Provider, *, temperature: float, max_tokens: int) -> None:
         self.provider = provider
         # Every retry is upstream's; the client's own would sleep behind the deadline's back.
-        self._client = openai.AsyncOpenAI(base_url=provider.base_url, api_key=provider.api_key, max_retries=0)
+        self._client = openai.AsyncOpenAI(
+            base_url=provider.base_url,
+            api_key=provider.api_key,
+            max_retries=0,
+            http_client=openai.DefaultAsyncHttpxClient(limits=CONNECTIONS),
+        )
         # Looked up here, because the client imports a good part of itself for it: no deadline should pay for that.
         self._create = self._client.chat.completions.with_streaming_response.create
         self._upstream = Upstream(provider.name, judge=judge_openai)

@@ -19,7 +19,7 @@ SATURATION = 1.2
 LENGTH_WEIGHT = 0.75
 
 _STEPS_PER_DOUBLING = 4
-_REMEMBERED = 4096
+_REMEMBERED = 1024
 """How many texts are remembered with their terms: the passages that answer one question answer others too."""
 
 
