@@ -112,8 +112,8 @@ def compare(asked: Iterable[Turn]) -> tuple[Figures, dict[str, list[float]]]:
     dependent: list[bool] = []
     for question, rewrite, history in asked:
         text, wanted = standalone(question, history).text, words.terms(rewrite)
-        overlaps["last_turn"].append(_overlap(words.terms(question), wanted))
-        overlaps["ours"].append(_overlap(words.terms(text), wanted))
+        overlaps["last_turn"].append(overlap(words.terms(question), wanted))
+        overlaps["ours"].append(overlap(words.terms(text), wanted))
         complete = wanted <= words.terms(question)
         (self_contained if complete else dependent).append((text == question) is complete)
     figures = {name: dict(zip(("precision", "recall", "f1"), _means(o), strict=True)) for name, o in overlaps.items()}
@@ -150,7 +150,7 @@ def _share(right: Sequence[bool]) -> float | None:
     return round(fmean(right), 4) if right else None
 
 
-def _overlap(found: frozenset[int], wanted: frozenset[int]) -> tuple[float, float, float]:
+def overlap(found: frozenset[int], wanted: frozenset[int]) -> tuple[float, float, float]:
     """Precision, recall and their harmonic mean."""
     both = len(found & wanted)
     precision = both / len(found) if found else float(not wanted)

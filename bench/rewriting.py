@@ -1,0 +1,68 @@
+"""Questions of a conversation made to stand alone by a model: python -m bench.rewriting COLLECTION --base-url URL
+
+COLLECTION is a folder of conversations with a person's rewrite of each question, as CANARD or CAsT has them; `--model`
+is what the server calls its model. The questions are drawn from those that have others before them. For each, the terms
+of the question as it was put, of our rule's text and of the model's are compared with those of the person's rewrite.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+from statistics import fmean, median
+from time import perf_counter
+from typing import Any
+
+from bythebook.answers.agent import Speaker
+from bythebook.answers.chat import Endpoint
+from bythebook.conversations.followups.rule import standalone
+from bythebook.evals import Wanted
+from bythebook.evals.followups import overlap, turns
+from bythebook.evals.sampling import intervals
+from bythebook.passages.words import Words
+from bythebook.settings import Settings
+from bythebook.upstream.deadline import Deadline
+
+ENOUGH_SECONDS = 600.0
+
+
+async def measure(given: argparse.Namespace) -> dict[str, Any]:
+    settings = Settings.load({"base_url": given.base_url, "model": given.model, "context_window": 4096})
+    config, words = settings.agent_config(), Words(100.0)
+    if config.provider is None:
+        raise SystemExit("a model needs --base-url")
+    wanted = Wanted(given.collection, settings, lambda *_: None, limit=given.limit)
+    asked = wanted.some([turn for turn in turns(given.collection) if turn[2]])
+    shared: dict[str, list[float]] = {"last turn": [], "rule": [], "model": []}
+    times: list[float] = []
+    async with AsyncExitStack() as stack:
+        endpoint = Endpoint(config.provider, temperature=0.0, max_tokens=200)
+        stack.push_async_callback(endpoint.close)
+        speaker = Speaker(config, endpoint)
+        for done, (question, rewrite, history) in enumerate(asked, start=1):
+            before = perf_counter()
+            restated, _ = await speaker.restate(question, history, deadline=Deadline.after(ENOUGH_SECONDS))
+            times.append(perf_counter() - before)
+            texts = {"last turn": question, "rule": standalone(question, history).text, "model": restated.text}
+            for name, text in texts.items():
+                shared[name].append(overlap(words.terms(text), words.terms(rewrite))[2])
+            print(f"{done} of {len(asked)}: {question} -> {restated.text}", file=sys.stderr)
+    told = {name: {"f1": fmean(values)} for name, values in shared.items()}
+    return {"questions": len(asked), **told, "intervals": intervals(shared, seed=1), "seconds": median(times)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("collection", type=Path)
+    parser.add_argument("--base-url", required=True)
+    parser.add_argument("--model", default="local")
+    parser.add_argument("--limit", type=int, default=60)
+    print(json.dumps(asyncio.run(measure(parser.parse_args())), indent=2))
+
+
+if __name__ == "__main__":
+    main()
