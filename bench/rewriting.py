@@ -28,6 +28,7 @@ from bythebook.settings import Settings
 from bythebook.upstream.deadline import Deadline
 
 ENOUGH_SECONDS = 600.0
+THINKING_SECONDS = 0.2
 
 
 async def measure(given: argparse.Namespace) -> dict[str, Any]:
@@ -44,6 +45,8 @@ async def measure(given: argparse.Namespace) -> dict[str, Any]:
         stack.push_async_callback(endpoint.close)
         speaker = Speaker(config, endpoint)
         for done, (question, rewrite, history) in enumerate(asked, start=1):
+            # Readers think before they ask; and some servers close a connection behind an answer.
+            await asyncio.sleep(THINKING_SECONDS)
             before = perf_counter()
             restated, _ = await speaker.restate(question, history, deadline=Deadline.after(ENOUGH_SECONDS))
             times.append(perf_counter() - before)

@@ -203,7 +203,7 @@ class Details:
         return beyond != 0 and any((value - float(number)) * beyond > 0 for value in _values(other.numbers))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def details(text: str) -> Details:
     """The details of a sentence or of a passage."""
     full_years = _SHORT_YEAR.sub(r"\1 \2\3", text)

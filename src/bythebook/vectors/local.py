@@ -30,7 +30,7 @@ FIRST, LAST = 101, 102
 AHEAD = 4
 ERRORS_ONLY = 3
 _SPACES = re.compile(r"[ \t\r\n]+")
-_WORDS_KNOWN = 1 << 16
+_WORDS_KNOWN = 1 << 14
 
 
 class LocalEmbedder:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from tokenizers import Tokenizer
 
-_REMEMBERED = 1 << 16
+_REMEMBERED = 1 << 14
 _LONGEST_WORD = 100
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SIGNS, _MARKS = "→←×≤≥≈°", "–—‘’“”…•·«»"

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
     from bythebook.vectors import Embedder, Identity, Texts, Vector
 
-MOST = 4096
-"""How many vectors are kept: some 6 MB of them."""
+MOST = 2048
+"""How many vectors are kept: some 3 MB of them."""
 
-MOST_QUESTIONS = 512
+MOST_QUESTIONS = 256
 """How many of questions: most are asked by one reader, once, and needed for no longer than their answer takes."""
 
 
