@@ -1,4 +1,6 @@
-"""Four times as many readers as a server has places: python -m bench.crowding [--places 50] [--seconds 30] [--json]
+"""Four times as many readers as a server has places.
+
+python -m bench.crowding [--places 50] [--seconds 30] [--workers 1] [--json]
 
 Those who have a place should notice nothing, and the others should be told at once. The model takes 300 ms to its
 first word and 30 ms for each further one. It, the server and the readers are processes of their own.
@@ -59,11 +61,12 @@ async def crowd(url: str, *, readers: int, seconds: float) -> Crowd:
     return took
 
 
-def measured(folder: Path, *, places: int, seconds: float) -> Iterator[Figure]:
+def measured(folder: Path, *, places: int, seconds: float, workers: int = 1) -> Iterator[Figure]:
     """What those with a place and those without one notice of the crowd."""
     with model() as provider:
-        settings = {"base_url": provider, "model": "scripted", "retrieval_mode": "prefetch", "max_readers": str(places)}
-        with served(folder, **settings) as (url, _):
+        settings = {"base_url": provider, "model": "scripted", "retrieval_mode": "prefetch"}
+        settings["max_readers"] = str(places // workers)
+        with served(folder, "--workers", str(workers), **settings) as (url, _):
             asyncio.run(crowd(url, readers=1, seconds=1))  # what the first question loads is nobody's to wait for
             alone = asyncio.run(crowd(url, readers=places, seconds=seconds))
             many = asyncio.run(crowd(url, readers=4 * places, seconds=seconds))
@@ -78,11 +81,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--places", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bythebook-bench-") as folder:
         run(bythebook("ingest", DOCS, "--data-dir", folder, "--json"))
-        found = list(measured(Path(folder), places=given.places, seconds=given.seconds))
+        found = list(measured(Path(folder), places=given.places, seconds=given.seconds, workers=given.workers))
     print(json.dumps([figure.as_json() for figure in found], indent=2) if given.json else "\n".join(map(str, found)))
     sys.exit(0 if all(figure.passed for figure in found) else 1)
 
