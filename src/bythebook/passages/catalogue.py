@@ -203,7 +203,7 @@ class Catalogue:
         places = ", ".join("?" * (key.count(",") + 2))
         more = f"ON CONFLICT ({key}) DO UPDATE SET count = {table}.count + excluded.count"
         self._db.executemany(f"INSERT INTO {table} VALUES ({places}) {more}", changes)  # noqa: S608 - names of ours
-        self._db.execute(f"DELETE FROM {table} WHERE count <= 0")  # noqa: S608
+        self._db.execute(f"DELETE FROM {table} WHERE count <= 0")  # noqa: S608 - likewise
 
     def term_counts(self, terms: Iterable[int]) -> dict[int, int]:
         """How many chunks each of these terms stands in, 0 for one the book does not have."""
@@ -213,7 +213,7 @@ class Catalogue:
     def most_frequent(self, words: Sequence[str]) -> str:
         """The one of these words that stands in the most chunks, empty when the book has none of them."""
         places = ", ".join("?" * len(words))
-        statement = f"SELECT word FROM words WHERE word IN ({places}) ORDER BY count DESC, word LIMIT 1"  # noqa: S608
+        statement = f"SELECT word FROM words WHERE word IN ({places}) ORDER BY count DESC, word LIMIT 1"  # noqa: S608 - places
         row = self._db.execute(statement, words).fetchone()
         return row[0] if row else ""
 
