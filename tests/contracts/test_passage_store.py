@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from statistics import fmean, stdev
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -24,6 +25,9 @@ from passages_here import passage
 from qdrant_server import LIVE, live_server, running_qdrant
 from server_book import AVERAGE, MANIFEST
 from wordbook import DIMENSION, vector_of
+
+if TYPE_CHECKING:
+    from bythebook.vectors import Vector
 
 
 @asynccontextmanager
@@ -191,19 +195,23 @@ async def test_candidates_have_the_scores_of_both_rankings_on_their_own_scales(s
     everything = [*ALL, more]
     await store.change(put=everything, drop=[])
     question = "Which flag means danger?"
-    look = partial(store.candidates, limit=10, filters=EVERYWHERE)
+
+    async def look(vector: Vector | None, text: str) -> dict[str, float]:
+        found = await store.candidates(vector, text, limit=10, filters=EVERYWHERE)
+        return {candidate.chunk_id: candidate.score for candidate in found}
+
     both, near, worded = (
         await look(vector_of(question), question),
-        dict(await look(vector_of(question), "")),
-        dict(await look(None, question)),
+        await look(vector_of(question), ""),
+        await look(None, question),
     )
 
     cosines = {kept.chunk.chunk_id: float(kept.vector @ vector_of(question)) for kept in everything}
     assert near == pytest.approx(on_their_scale(cosines), abs=1e-4)
     assert set(worded) == {FLAG.chunk.chunk_id, more.chunk.chunk_id}
     assert sum(worded.values()) == pytest.approx(1)
-    assert dict(both) == pytest.approx({name: near[name] + worded.get(name, 0.0) for name in near}, abs=1e-4)
-    assert [candidate.score for candidate in both] == sorted((found.score for found in both), reverse=True)
+    assert both == pytest.approx({name: near[name] + worded.get(name, 0.0) for name in near}, abs=1e-4)
+    assert list(both.values()) == sorted(both.values(), reverse=True)
 
 
 @ONLY_LOOKS
@@ -226,21 +234,20 @@ async def test_each_ranking_puts_forward_at_least_a_hundred(store: PassageStore)
 
     assert far.chunk.chunk_id in await ids(store, "zebra", limit=1000)
     assert len(await ids(store, "zebra", limit=1000)) == 101
-    assert far.chunk.chunk_id not in dict(await store.candidates(vector_of("zebra"), "", limit=100, filters=EVERYWHERE))
+    nearest = await store.candidates(vector_of("zebra"), "", limit=100, filters=EVERYWHERE)
+    assert far.chunk.chunk_id not in [candidate.chunk_id for candidate in nearest]
 
 
 @ONLY_LOOKS
 async def test_chunks_are_compared_with_a_vector(filled: PassageStore) -> None:
     vector = vector_of("Which flag means danger?")
-    wanted = [LAMP.chunk.chunk_id, FLAG.chunk.chunk_id, "00000000-0000-4000-8000-000000000000"]
+    keys = {uuid.UUID(kept.chunk.chunk_id): kept for kept in (LAMP, FLAG)}
 
-    compared = await filled.compare(vector, wanted)
+    compared = await filled.compare(vector, [*keys, uuid.UUID("00000000-0000-4000-8000-000000000000")])
 
-    assert {name: chunk for name, (chunk, _) in compared.items()} == {
-        kept.chunk.chunk_id: kept.chunk for kept in (LAMP, FLAG)
-    }
-    for kept in (LAMP, FLAG):
-        assert compared[kept.chunk.chunk_id][1] == pytest.approx(float(kept.vector @ vector), abs=1e-5)
+    assert {key: chunk for key, (chunk, _) in compared.items()} == {key: kept.chunk for key, kept in keys.items()}
+    for key, kept in keys.items():
+        assert compared[key][1] == pytest.approx(float(kept.vector @ vector), abs=1e-5)
     assert await filled.compare(vector, []) == {}
 
 

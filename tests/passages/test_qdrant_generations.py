@@ -160,8 +160,8 @@ async def assert_found_by_another_implementation(edition: Edition, manifest: Man
         ours = await edition.store.candidates(vector, question, limit=20, filters=EVERYWHERE)
         theirs = dict(await double.candidates(vector, question, limit=200, filters=EVERYWHERE))
         assert ours
-        for chunk_id, score in ours:
-            assert theirs[chunk_id] == pytest.approx(score, abs=1e-3)
+        for key, score in ours:
+            assert theirs[key] == pytest.approx(score, abs=1e-3)
     await client.close()
 
 

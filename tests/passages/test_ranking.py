@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from typing import TYPE_CHECKING
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -11,14 +13,17 @@ from hypothesis import strategies as st
 from bythebook.passages import Candidate
 from bythebook.passages.ranking import added, best_first, page_of, rank
 
+if TYPE_CHECKING:
+    from bythebook.passages import Key
 
-def name(page: int, chunk: int) -> str:
+
+def name(page: int, chunk: int) -> UUID:
     """The id of a chunk of a page, in the shape ids have."""
-    return f"{page:08x}-0000-5000-8000-{chunk:012x}"
+    return UUID(f"{page:08x}-0000-5000-8000-{chunk:012x}")
 
 
-def order(*candidates: Candidate) -> list[str]:
-    return [chunk_id for chunk_id, _ in rank(best_first(candidates))]
+def order(*candidates: Candidate) -> list[Key]:
+    return [key for key, _ in rank(best_first(candidates))]
 
 
 A, B, C = (name(page, 0) for page in range(3))
@@ -33,7 +38,7 @@ A, B, C = (name(page, 0) for page in range(3))
         pytest.param([Candidate(B, 0.5), Candidate(A, 0.5)], [A, B], id="ties by id"),
     ],
 )
-def test_rank(candidates: list[Candidate], expected: list[str]) -> None:
+def test_rank(candidates: list[Candidate], expected: list[UUID]) -> None:
     assert order(*candidates) == expected
 
 
@@ -56,7 +61,7 @@ def test_a_page_gains_no_more_from_its_sixth_chunk_on() -> None:
     five = [Candidate(name(1, number), 0.6) for number in range(5)]
     more = [Candidate(name(1, number), 0.3) for number in range(5, 9)]
 
-    assert rank(five)[0].chunk_id == name(1, 0)
+    assert rank(five)[0].key == name(1, 0)
     assert rank(five)[0].score == pytest.approx(0.6 + 0.1 * 3 * 0.6)
     assert rank([*five, *more])[0] == rank(five)[0]
 
@@ -64,7 +69,7 @@ def test_a_page_gains_no_more_from_its_sixth_chunk_on() -> None:
 SCORES = st.floats(-1, 3, allow_nan=False)
 CANDIDATES = st.lists(
     st.builds(Candidate, st.builds(name, st.integers(0, 3), st.integers(0, 9)), SCORES),
-    unique_by=lambda candidate: candidate.chunk_id,
+    unique_by=lambda candidate: candidate.key,
     max_size=20,
 )
 
@@ -75,11 +80,12 @@ def test_every_candidate_has_one_place_whatever_order_they_came_in(
 ) -> None:
     ranked = rank(best_first(candidates))
 
-    assert sorted(chunk_id for chunk_id, _ in ranked) == sorted(candidate.chunk_id for candidate in candidates)
+    assert {key for key, _ in ranked} == {candidate.key for candidate in candidates}
     assert [score for _, score in ranked] == sorted((score for _, score in ranked), reverse=True)
     shuffle.shuffle(candidates)
-    assert [chunk_id for chunk_id, _ in rank(best_first(candidates))] == [chunk_id for chunk_id, _ in ranked]
+    assert [key for key, _ in rank(best_first(candidates))] == [key for key, _ in ranked]
 
 
 def test_the_chunks_of_a_page_share_half_an_id() -> None:
     assert page_of(name(1, 2)) == page_of(name(1, 3)) != page_of(name(2, 2))
+    assert page_of(1) != page_of(2)

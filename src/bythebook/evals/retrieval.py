@@ -13,7 +13,7 @@ from bythebook.evals.corpus import collection
 from bythebook.evals.plots import bars, spread
 from bythebook.evals.sampling import intervals, percentiles
 from bythebook.evals.subject import opened
-from bythebook.passages import EVERYWHERE, Candidate
+from bythebook.passages import EVERYWHERE
 from bythebook.passages.edge import DEPTH
 
 if TYPE_CHECKING:
@@ -38,9 +38,7 @@ async def measure(wanted: Wanted) -> Measured:
     async with opened(found.corpus, wanted.collection, wanted) as subject:
         rows = await subject.each("retrieval", questions, lambda question: _look(subject, question))
         sizes: Figures = {"documents": subject.report.pages, "chunks": subject.report.chunks}
-        known = set(
-            await subject.sections([Candidate(each, 0.0) for each in subject.edition.catalogue.all_chunk_ids()])
-        )
+        known = set(await subject.sections(subject.edition.catalogue.all_chunk_ids()))
     columns = {name: scores(questions, [row[name] for row in rows]) for name in ("ours", *ALONE)}
     means = {name: averages(own) for name, own in columns.items()}
     sure = {name: intervals(own, seed=wanted.seed) for name, own in columns.items()}
@@ -73,7 +71,7 @@ async def _look(subject: Subject, question: Question) -> Row:
     dense = await look(vector, "", limit=DEPTH, filters=EVERYWHERE)
     return {
         "ours": ours,
-        "sections": (await subject.sections(found))[:10],
+        "sections": (await subject.sections([each.chunk_id for each in found]))[:10],
         "bm25": await subject.of(bm25),
         "dense": await subject.of(dense),
         "milliseconds_to_find": took,

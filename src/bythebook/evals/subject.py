@@ -77,13 +77,13 @@ class Subject:
 
     async def of(self, found: Sequence[Candidate]) -> list[str]:
         """The documents of these chunks, each once, in their order."""
-        return list(dict.fromkeys(document for document, _ in await self.sections(found)))
+        sections = await self.sections([candidate.chunk_id for candidate in found])
+        return list(dict.fromkeys(document for document, _ in sections))
 
-    async def sections(self, found: Sequence[Candidate]) -> list[tuple[str, str]]:
+    async def sections(self, chunk_ids: Sequence[str]) -> list[tuple[str, str]]:
         """The document and the anchor of the section of each of these chunks, each once, in their order."""
-        ids = [candidate.chunk_id for candidate in found]
-        passages = await self.edition.store.fetch(ids)
-        chunks = [passages[chunk_id].chunk for chunk_id in ids]
+        passages = await self.edition.store.fetch(chunk_ids)
+        chunks = [passages[chunk_id].chunk for chunk_id in chunk_ids]
         return list(dict.fromkeys((document_of(chunk.url), chunk.anchor) for chunk in chunks))
 
 

@@ -12,9 +12,13 @@ from bythebook.passages.links import link, place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from uuid import UUID
 
     from bythebook.chunks import Chunk
     from bythebook.vectors import Vector
+
+    Key = UUID | int
+    """The id of a chunk as its store has it. A number is one of a collection that others have filled."""
 
 
 LONGEST_EXCERPT = 200
@@ -38,6 +42,8 @@ class Filters:
         return bool(self.module or self.chapter or self.url_prefix)
 
     def __str__(self) -> str:
+        if not self:
+            return ""
         named = {"module": self.module, "chapter": self.chapter, "url": self.url_prefix}
         return ", ".join(f"{name}={value}" for name, value in named.items() if value)
 
@@ -193,8 +199,12 @@ class Passage(NamedTuple):
 class Candidate(NamedTuple):
     """A chunk that may bear on a question, and how much."""
 
-    chunk_id: str
+    key: Key
     score: float
+
+    @property
+    def chunk_id(self) -> str:
+        return str(self.key)
 
 
 class PassageStore(Protocol):
@@ -212,8 +222,8 @@ class PassageStore(Protocol):
         """
         ...
 
-    async def compare(self, vector: Vector, chunk_ids: Sequence[str]) -> Mapping[str, tuple[Chunk, float]]:
-        """The chunks with these ids, each with its cosine to `vector`. One that does not exist is not there."""
+    async def compare(self, vector: Vector, keys: Sequence[Key]) -> Mapping[Key, tuple[Chunk, float]]:
+        """The chunks with these keys, each with its cosine to `vector`. One that does not exist is not there."""
         ...
 
     async def fetch(self, chunk_ids: Sequence[str]) -> Mapping[str, Passage]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import qdrant_edge as edge
@@ -14,10 +13,11 @@ from bythebook.passages.payload import chunk_of, payload_of
 from bythebook.passages.ranking import best_first
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from bythebook.chunks import Chunk
+    from bythebook.passages import Key
     from bythebook.passages.words import Words
     from bythebook.vectors import Vector
 
@@ -26,6 +26,7 @@ BM25 = "bm25"
 DEPTH = 100
 """How many chunks each ranking puts forward at least."""
 _BATCH = 256
+_EVERY_ONE = edge.SearchParams(exact=True)
 
 # The fields a filter looks at. A URL is matched by its beginning.
 _INDEXED = {
@@ -55,9 +56,11 @@ class EdgeStore:
             sparse_vectors={BM25: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)},
             # Otherwise the engine drops the texts from the page cache, and a question waits for the disk.
             payload_memory=edge.Memory.Cached,
+            # A second thread waits for the first: each search would only be handed over.
+            max_search_threads=1,
             wal_enabled=False,
         )
-        with _speaking_to_the_engine(f"create the index in {folder}"):
+        with _SpeakingToTheEngine(f"create the index in {folder}"):
             shard = edge.EdgeShard.create(str(folder), config)
             for name, params in _INDEXED.items():
                 shard.update(edge.UpdateOperation.create_field_index(name, params))
@@ -65,11 +68,11 @@ class EdgeStore:
 
     @classmethod
     def open(cls, folder: Path, words: Words) -> EdgeStore:
-        with _speaking_to_the_engine(f"open the index in {folder}"):
+        with _SpeakingToTheEngine(f"open the index in {folder}"):
             return cls(edge.EdgeShard.load(str(folder)), words)
 
     def close(self) -> None:
-        with _speaking_to_the_engine("write the index"):
+        with _SpeakingToTheEngine("write the index"):
             self._shard.close()
 
     async def candidates(self, vector: Vector | None, text: str, *, limit: int, filters: Filters) -> list[Candidate]:
@@ -82,7 +85,7 @@ class EdgeStore:
         found = self._fused(sides, limit=limit + 1)
         if len(found) > limit and found[limit].score == found[limit - 1].score:
             found = self._fused(sides, limit=2 * depth)
-        candidates = [Candidate(str(point.id), point.score) for point in found]
+        candidates = [Candidate(point.id, point.score) for point in found]  # type: ignore[arg-type] # never a text
         # The engine has put them in order but for those that are equal.
         if len({point.score for point in found}) < len(found):
             candidates = best_first(candidates)
@@ -107,26 +110,26 @@ class EdgeStore:
 
     def _fused(self, sides: list[edge.Prefetch], *, limit: int) -> list[edge.ScoredPoint]:
         request = edge.QueryRequest(limit=limit, prefetches=sides, query=edge.Fusion.Dbsf())  # type: ignore[arg-type]
-        with _speaking_to_the_engine("search the index"):
+        with _SpeakingToTheEngine("search the index"):
             return self._shard.query(request)
 
-    async def compare(self, vector: Vector, chunk_ids: Sequence[str]) -> Mapping[str, tuple[Chunk, float]]:
-        if not chunk_ids:
+    async def compare(self, vector: Vector, keys: Sequence[Key]) -> Mapping[Key, tuple[Chunk, float]]:
+        if not keys:
             return {}
         # Not by reading their vectors: the engine compares them in less time than it takes to hand them over.
         request = edge.SearchRequest(
-            limit=len(chunk_ids),
+            limit=len(keys),
             query=self._nearest(vector),
-            filter=edge.Filter(must=[edge.HasIdCondition(set(chunk_ids))]),
+            filter=edge.Filter(must=[edge.HasIdCondition(set(keys))]),
+            params=_EVERY_ONE,
             with_payload=True,
         )
-        with _speaking_to_the_engine("read the index"):
+        with _SpeakingToTheEngine("read the index"):
             found = self._shard.search(request)
-        chunks = [(chunk_of(point.payload or {}), point.score) for point in found]
-        return {entry[0].chunk_id: entry for entry in chunks}
+        return {point.id: (chunk_of(point.payload or {}), point.score) for point in found}  # type: ignore[misc] # likewise
 
     async def fetch(self, chunk_ids: Sequence[str]) -> Mapping[str, Passage]:
-        with _speaking_to_the_engine("read the index"):
+        with _SpeakingToTheEngine("read the index"):
             records = self._shard.retrieve(list(chunk_ids), with_payload=True, with_vector=[DENSE])
         return {str(record.id): _passage(record.payload or {}, record.vector) for record in records}
 
@@ -134,7 +137,7 @@ class EdgeStore:
         await asyncio.to_thread(self._change, put, drop)
 
     def _change(self, put: Sequence[Passage], drop: Sequence[str]) -> None:
-        with _speaking_to_the_engine("write the index"):
+        with _SpeakingToTheEngine("write the index"):
             if drop:
                 self._shard.update(edge.UpdateOperation.delete_points(list(drop)))
             for first in range(0, len(put), _BATCH):
@@ -147,17 +150,24 @@ class EdgeStore:
         return edge.Point(chunk.chunk_id, vectors, payload_of(chunk))
 
     async def count(self, filters: Filters) -> int:
-        with _speaking_to_the_engine("count the index"):
+        with _SpeakingToTheEngine("count the index"):
             return self._shard.count(edge.CountRequest(filter=_where(filters)))
 
 
-@contextmanager
-def _speaking_to_the_engine(what: str) -> Iterator[None]:
-    """Turn the engine's errors into ours, keeping the original as the cause."""
-    try:
-        yield
-    except Exception as exc:  # The engine has no error class of its own.
-        raise RetrievalError(f"could not {what}: {exc}") from exc
+class _SpeakingToTheEngine:
+    """Turns the engine's errors into ours, keeping the original as the cause."""
+
+    __slots__ = ("_what",)
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _where: object) -> None:
+        if isinstance(error, Exception):  # The engine has no error class of its own.
+            raise RetrievalError(f"could not {self._what}: {error}") from error
 
 
 def _where(filters: Filters) -> edge.Filter | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from bythebook.passages import Candidate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from bythebook.passages import Key
 
 PAGE_EVIDENCE = 0.1
 """How much a chunk gains from the third, fourth and fifth best chunk of its page.
@@ -19,15 +21,16 @@ Two chunks of a page are often found by chance. A page of which more was found i
 
 def rank(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Put candidates, best first, into the order that what else of their page was found gives them."""
-    pages = [page_of(chunk_id) for chunk_id, _ in candidates]
-    if max(Counter(pages).values(), default=0) <= 2:
+    pages = [page_of(key) for key, _ in candidates]
+    if len(pages) - len(set(pages)) < 2:
+        # No page has three.
         return list(candidates)
-    by_page: dict[str, list[float]] = defaultdict(list)
+    by_page: dict[int, list[float]] = defaultdict(list)
     for page, (_, score) in zip(pages, candidates, strict=True):
         by_page[page].append(score)
     support = {page: _support(scores) for page, scores in by_page.items()}
     scored = zip(pages, candidates, strict=True)
-    return best_first(Candidate(chunk_id, score + support[page]) for page, (chunk_id, score) in scored)
+    return best_first(Candidate(key, score + support[page]) for page, (key, score) in scored)
 
 
 def _support(scores: list[float]) -> float:
@@ -36,20 +39,20 @@ def _support(scores: list[float]) -> float:
 
 def added(rankings: Sequence[Sequence[Candidate]]) -> list[Candidate]:
     """Several rankings made into one: the scores a chunk has in each, added up."""
-    totals: dict[str, float] = defaultdict(float)
+    totals: dict[Key, float] = defaultdict(float)
     for ranking in rankings:
-        for chunk_id, score in ranking:
-            totals[chunk_id] += score
+        for key, score in ranking:
+            totals[key] += score
     return best_first(Candidate(*entry) for entry in totals.items())
 
 
 def best_first(scored: Iterable[Candidate]) -> list[Candidate]:
     """The one order of candidates: by score, and by id where scores are equal."""
     # Plain tuples compare themselves, several times faster than by a key.
-    ordered = sorted((-score, chunk_id) for chunk_id, score in scored)
-    return [Candidate(chunk_id, -score) for score, chunk_id in ordered]
+    ordered = sorted((-score, key) for key, score in scored)
+    return [Candidate(key, -score) for score, key in ordered]
 
 
-def page_of(chunk_id: str) -> str:
-    """The half of a chunk's id that all chunks of its page share."""
-    return chunk_id[:18]
+def page_of(key: Key) -> int:
+    """The half of a chunk's id that all chunks of its page share. A number has no halves."""
+    return key if isinstance(key, int) else key.int >> 64

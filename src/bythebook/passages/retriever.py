@@ -6,7 +6,6 @@ import time
 from collections import OrderedDict
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from bythebook.passages import Filters, RetrievalContext, RetrievalResult
@@ -35,8 +34,9 @@ _MANY = 100
 """How many instead, where too few of them are distinct or several searches are added up."""
 SAME = 0.9
 """Passages that share this much of their terms say the same: only the better one is shown."""
-_PLACES, _GLANCE = 8, 12
+_PLACES, _GLANCE = 5, 16
 """In how many places of a passage its letters are looked at first, and how many of them."""
+_SHORT = 160
 _ALIKE_AT_SIGHT = 0.5
 """The part of those places that is also found in a passage which says the same, however its sentences are put."""
 _REMEMBERED = 256
@@ -161,53 +161,52 @@ async def _chosen(
 ) -> tuple[RetrievalResult, ...]:
     """The best distinct passages, read from the store as many at a time as are wanted."""
     chosen: list[RetrievalResult] = []
-    shown: list[_Wording] = []
+    shown = _Shown(edition.words)
     for first in range(0, len(ranked), top_k):
         scores = dict(ranked[first : first + top_k])
         read = await edition.store.compare(vector, list(scores))
-        found = [(chunk, cosine, scores[chunk_id]) for chunk_id, (chunk, cosine) in read.items()]
+        found = [(chunk, cosine, scores[key]) for key, (chunk, cosine) in read.items()]
         for chunk, cosine, score in sorted(found, key=lambda entry: (-entry[2], entry[0].url, entry[0].chunk_index)):
-            wording = _Wording(chunk.text, edition.words)
-            if wording.is_new(shown):
+            if shown.adds(chunk.text):
                 chosen.append(result_of(chunk, position=len(chosen) + 1, score=cosine, rerank_score=score))
-                shown.append(wording)
             if len(chosen) == top_k:
                 return tuple(chosen)
     return tuple(chosen)
 
 
-class _Wording:
-    """What a passage says, for telling whether another says the same."""
+class _Shown:
+    """The passages shown so far, for telling whether another says the same as one of them."""
 
-    def __init__(self, text: str, words: Words) -> None:
-        self._text = text
+    def __init__(self, words: Words) -> None:
         self._words = words
+        self._texts: list[str] = []
+        self._whole = ""
 
-    @cached_property
-    def terms(self) -> frozenset[int]:
-        return self._words.terms(self._text)
+    def adds(self, text: str) -> bool:
+        """Whether none of them says what `text` does. Then it is shown too."""
+        # Most passages differ at first sight from all there is, which spares them the cutting into terms.
+        if _alike(text, self._whole) and any(_alike(text, other) and self._same(text, other) for other in self._texts):
+            return False
+        self._texts.append(text)
+        self._whole += text
+        return True
 
-    def is_new(self, shown: Sequence[_Wording]) -> bool:
-        """Whether none of those says the same."""
-        glances = self._glances() if shown else ()
-        # Most passages differ at first sight, which spares them the cutting into terms.
-        return not any(_alike(glances, other._text) and self._repeats(other) for other in shown)
-
-    def _glances(self) -> list[str]:
-        """A few letters from several places. A short text has few or none, and is always read closely."""
-        apart = max(len(self._text) // _PLACES, _GLANCE)
-        return [self._text[at : at + _GLANCE] for at in range(0, len(self._text) - _GLANCE, apart)]
-
-    def _repeats(self, other: _Wording) -> bool:
-        common = len(self.terms & other.terms)
-        return common > 0 and common >= SAME * (len(self.terms) + len(other.terms) - common)
+    def _same(self, text: str, other: str) -> bool:
+        mine, theirs = self._words.terms(text), self._words.terms(other)
+        common = len(mine & theirs)
+        return common > 0 and common >= SAME * (len(mine) + len(theirs) - common)
 
 
-def _alike(glances: Sequence[str], text: str) -> bool:
-    """Whether enough of the glances are found in the text. Most are not, so it is seldom asked for all of them."""
-    missing = (1 - _ALIKE_AT_SIGHT) * len(glances)
-    for glance in glances:
-        if glance not in text:
+def _alike(text: str, whole: str) -> bool:
+    """Whether enough of what a glance at several places of `text` shows also stands in the whole.
+
+    Most does not, so it is seldom looked for all of it. A short text is soon read closely.
+    """
+    if len(text) < _SHORT:
+        return True
+    missing = (1 - _ALIKE_AT_SIGHT) * _PLACES
+    for at in range(0, len(text) - _GLANCE, len(text) // _PLACES):
+        if text[at : at + _GLANCE] not in whole:
             missing -= 1
             if missing < 0:
                 return False

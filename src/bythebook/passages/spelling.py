@@ -23,9 +23,9 @@ _LONGEST_PATH = 256
 """What is longer and has no space in it is data, and could take for ever to look through."""
 
 WORD = re.compile(r"[^\W\d_]+")
-_ALONE = re.compile(r"(?<!\w)[^\W\d_]+(?!\w)")
 SHORTEST_MISSPELT, _LONGEST_MISSPELT = 5, 24
 """A shorter word has too many neighbours, and nobody writes a longer one by hand."""
+_MISSPELT = re.compile(rf"(?<!\w)[A-Za-z]{{{SHORTEST_MISSPELT},{_LONGEST_MISSPELT}}}(?!\w)")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _ENDINGS = ("s", "es", "d", "ed", "ing", "ly", "er")
 
@@ -54,21 +54,16 @@ def _spellings(word: str) -> Iterator[str]:
 
 def corrected(question: str, catalogue: Catalogue, *, known: Callable[[str], bool]) -> str:
     """The question with each word put right that is not `known` and differs by one slip from a word of the book."""
-
-    def right(match: re.Match[str]) -> str:
-        word = match[0].lower()
-        fits = SHORTEST_MISSPELT <= len(word) <= _LONGEST_MISSPELT and word.isascii()
-        if not fits or any(map(known, _forms(word))):
-            return match[0]
-        return catalogue.most_frequent(_one_slip_from(word)) or match[0]
-
-    return _ALONE.sub(right, question)
+    unknown = {word for word in _MISSPELT.findall(question) if not _known_in_a_form(word.lower(), known)}
+    if not unknown:
+        return question
+    right = {word: catalogue.most_frequent(_one_slip_from(word.lower())) or word for word in unknown}
+    return _MISSPELT.sub(lambda match: right.get(match[0], match[0]), question)
 
 
-def _forms(word: str) -> Iterator[str]:
-    """The word, and what it may be a form of."""
-    yield word
-    yield from (word.removesuffix(ending) for ending in _ENDINGS if word.endswith(ending))
+def _known_in_a_form(word: str, known: Callable[[str], bool]) -> bool:
+    """Whether the word is known, or what it may be a form of."""
+    return known(word) or any(known(word.removesuffix(ending)) for ending in _ENDINGS if word.endswith(ending))
 
 
 def _one_slip_from(word: str) -> list[str]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from bythebook.chunks import Chunk
+    from bythebook.passages import Key
     from bythebook.passages.qdrant.connection import QdrantServer
     from bythebook.passages.words import Words
     from bythebook.vectors import Vector
@@ -89,7 +90,7 @@ class QdrantStore:
         found = await self._fused(sides, limit=limit + 1)
         if len(found) > limit and found[limit].score == found[limit - 1].score:
             found = await self._fused(sides, limit=2 * depth)
-        return best_first(Candidate(str(point.id), point.score) for point in found)[:limit]
+        return best_first(Candidate(_key(point.id), point.score) for point in found)[:limit]
 
     def _sides(self, vector: Vector | None, text: str, *, depth: int, filters: Filters) -> list[models.Prefetch]:
         """The rankings there are, without one that has nothing to go by."""
@@ -119,9 +120,8 @@ class QdrantStore:
         )
         return answer.points
 
-    async def compare(self, vector: Vector, chunk_ids: Sequence[str]) -> Mapping[str, tuple[Chunk, float]]:
-        ids = point_ids(chunk_ids)
-        if not ids:
+    async def compare(self, vector: Vector, keys: Sequence[Key]) -> Mapping[Key, tuple[Chunk, float]]:
+        if not keys:
             return {}
         answer = await self._server.read(
             "searching",
@@ -129,14 +129,14 @@ class QdrantStore:
                 self._collection,
                 query=vector.tolist(),
                 using=self._layout.dense,
-                query_filter=models.Filter(must=[models.HasIdCondition(has_id=list(ids))]),
+                query_filter=models.Filter(must=[models.HasIdCondition(has_id=list(keys))]),
                 search_params=models.SearchParams(exact=True),
-                limit=len(ids),
+                limit=len(keys),
                 with_payload=True,
             ),
         )
-        found = ((self._chunk(point.id, point.payload), point.score) for point in answer.points)
-        return {chunk.chunk_id: (chunk, score) for chunk, score in found if chunk}
+        found = ((point, self._chunk(point.id, point.payload)) for point in answer.points)
+        return {_key(point.id): (chunk, point.score) for point, chunk in found if chunk}
 
     async def fetch(self, chunk_ids: Sequence[str]) -> Mapping[str, Passage]:
         ids = point_ids(chunk_ids)
@@ -208,6 +208,10 @@ class QdrantStore:
 def point_ids(chunk_ids: Iterable[str]) -> list[PointId]:
     """The ids as the server knows them. What cannot be one is left out: there is no such point."""
     return [point for point in map(_point_id, chunk_ids) if point is not None]
+
+
+def _key(point: PointId | UUID) -> Key:
+    return UUID(point) if isinstance(point, str) else point
 
 
 def _point_id(chunk_id: str) -> PointId | None:
