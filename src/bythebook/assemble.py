@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager,
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib import import_module
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from bythebook.answers import AgentRequest
 from bythebook.ask import Asker
@@ -25,6 +25,7 @@ from bythebook.vectors.remembering import RememberingEmbedder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+    from concurrent.futures import Future
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
     from types import TracebackType
@@ -80,9 +81,10 @@ def _request(request: AgentRequest | str, session_id: str | None = None) -> Agen
 class Book:
     """A book that can be read in, searched and asked. Use it as `async with Book.open(settings) as book`."""
 
-    def __init__(self, settings: Settings, *, say: Callable[[str], None]) -> None:
+    def __init__(self, settings: Settings, *, say: Callable[[str], None], begun: Future[Any] | None) -> None:
         self._settings = settings
         self._say = say
+        self._begun = begun
         self._stack = AsyncExitStack()
         self._speaker: Speaker | None = None
         self._introduced: tuple[str, Introduction] | None = None
@@ -93,9 +95,14 @@ class Book:
         self._notebook = Notebook(self._ledger, questions=settings.keep_gaps == "on")
 
     @classmethod
-    def open(cls, settings: Settings, *, say: Callable[[str], None] = _unheard) -> Self:
-        """A book with these settings. Nothing is opened before the context is entered; `say` hears of downloads."""
-        return cls(settings, say=say)
+    def open(
+        cls, settings: Settings, *, say: Callable[[str], None] = _unheard, begun: Future[Any] | None = None
+    ) -> Self:
+        """A book with these settings. Nothing is opened before the context is entered; `say` hears of downloads.
+
+        Loading the model may have `begun` before.
+        """
+        return cls(settings, say=say, begun=begun)
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
@@ -109,7 +116,9 @@ class Book:
             # The index opens while the model loads: a first answer waits for the slower of the two. One that cannot be
             # asked may still be made anew.
             shelf = asyncio.create_task(self._prepare_shelf()) if made_with == identity else None
-            self._local = await stack.enter_async_context(open_local(self._settings.model_folder, say=self._say))
+            self._local = await stack.enter_async_context(
+                open_local(self._settings.model_folder, say=self._say, begun=self._begun)
+            )
             self.reader: Embedder = RememberingEmbedder(self._local)
             """Reads closely what was found, and proves answers."""
             self.embedder: Embedder = RememberingEmbedder(self._finder) if self._finder else self.reader

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bythebook.errors import ConfigurationError
 from bythebook.vectors import installed
@@ -12,6 +12,7 @@ from bythebook.vectors.local import local_embedder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+    from concurrent.futures import Future
     from contextlib import AsyncExitStack
     from pathlib import Path
 
@@ -31,7 +32,9 @@ async def open_hosted(choice: Choice, made_with: Identity | None, stack: AsyncEx
 
 
 @asynccontextmanager
-async def open_local(folder: Path, *, say: Callable[[str], None]) -> AsyncIterator[LocalEmbedder]:
+async def open_local(
+    folder: Path, *, say: Callable[[str], None], begun: Future[Any] | None = None
+) -> AsyncIterator[LocalEmbedder]:
     """The embedding model in this folder, which is fetched if it was never used on this machine."""
     try:
         installed.find(folder)
@@ -39,5 +42,5 @@ async def open_local(folder: Path, *, say: Callable[[str], None]) -> AsyncIterat
         from bythebook.vectors import weights
 
         await asyncio.to_thread(weights.download, folder, say=say)
-    async with local_embedder(folder) as embedder:
+    async with local_embedder(folder, begun=begun) as embedder:
         yield embedder

@@ -15,7 +15,8 @@ import pytest
 
 from bythebook.errors import ConfigurationError
 from bythebook.vectors import Identity, installed
-from bythebook.vectors.local import LocalEmbedder, cores, local_embedder
+from bythebook.vectors.local import IDENTITY, LocalEmbedder, cores, local_embedder
+from bythebook.vectors.session import begin
 from vectors.weights_here import cache_folder
 
 if TYPE_CHECKING:
@@ -138,12 +139,25 @@ async def test_where_there_are_no_weights_the_message_says_how_to_get_them(tmp_p
             pass
 
 
+async def test_a_model_that_was_begun_to_load_before_is_not_loaded_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = begin(cache_folder())
+    assert begun
+    monkeypatch.setattr("bythebook.vectors.local.load", lambda _files: pytest.fail("it is loaded again"))
+    async with local_embedder(cache_folder(), begun=begun) as embedder:
+        assert (await embedder.query("A lamp.")).shape == (IDENTITY.dimension,)
+
+
+def test_what_is_not_there_is_not_begun_to_load(tmp_path: Path) -> None:
+    assert begin(tmp_path) is None
+
+
+@pytest.mark.parametrize("early", [False, True], ids=["when it is needed", "before"])
 @pytest.mark.parametrize("name", [installed.GRAPH, installed.TOKENIZER])
-async def test_a_damaged_file_of_the_right_size_is_named_as_damaged(tmp_path: Path, name: str) -> None:
+async def test_a_damaged_file_of_the_right_size_is_named_as_damaged(tmp_path: Path, name: str, early: bool) -> None:
     shutil.copytree(cache_folder() / installed.NAME, tmp_path / installed.NAME)
     path = tmp_path / installed.NAME / name
     path.write_bytes(bytes(path.stat().st_size))
 
     with pytest.raises(ConfigurationError, match="is damaged"):
-        async with local_embedder(tmp_path):
+        async with local_embedder(tmp_path, begun=begin(tmp_path) if early else None):
             pass

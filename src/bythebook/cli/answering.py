@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bythebook.answers import AgentRequest
 from bythebook.cli.doing import bold, dim, echo, print_json, run, say, settings
 from bythebook.passages import Filters
+from bythebook.vectors.session import begin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -82,11 +83,12 @@ def answer(asked: Asked, *, then: Callable[[], None] = lambda: None) -> None:
         base_url=asked.base_url,
     )
     request = AgentRequest(asked.question, top_k=asked.top_k, filters=Filters.parse(asked.filters))
+    begun = begin(chosen.model_folder)
 
     async def work() -> None:
         from bythebook.assemble import Book
 
-        async with Book.open(chosen, say=say) as book:
+        async with Book.open(chosen, say=say, begun=begun) as book:
             book.part()
             _show(await book.ask(request), asked)
             await book.settle()

@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any
 from bythebook.vectors import Identity, installed
 from bythebook.vectors.arriving import arriving
 from bythebook.vectors.pieces import Pieces
+from bythebook.vectors.session import load
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
+    from concurrent.futures import Future
     from pathlib import Path
 
     from bythebook.vectors import Texts, Vector
@@ -28,7 +30,6 @@ IDENTITY = Identity(installed.NAME, 384)
 LONGEST = 256
 FIRST, LAST = 101, 102
 AHEAD = 4
-ERRORS_ONLY = 3
 _SPACES = re.compile(r"[ \t\r\n]+")
 _WORDS_KNOWN = 1 << 14
 
@@ -89,10 +90,14 @@ class LocalEmbedder:
 
 
 @asynccontextmanager
-async def local_embedder(cache: Path) -> AsyncIterator[LocalEmbedder]:
-    """The embedder whose weights `bythebook model download` put into `cache`. Its threads end with the block."""
+async def local_embedder(cache: Path, *, begun: Future[Any] | None = None) -> AsyncIterator[LocalEmbedder]:
+    """The embedder whose weights `bythebook model download` put into `cache`. Its threads end with the block.
+
+    Loading them may have `begun` before.
+    """
     files = installed.find(cache)
-    pieces, session = await asyncio.gather(asyncio.to_thread(_pieces, files), asyncio.to_thread(_session, files))
+    loaded = asyncio.wrap_future(begun) if begun else asyncio.to_thread(load, files)
+    pieces, session = await asyncio.gather(asyncio.to_thread(_pieces, files), loaded)
     workers = cores()
     pool = ThreadPoolExecutor(workers, thread_name_prefix="embed")
     try:
@@ -104,28 +109,12 @@ async def local_embedder(cache: Path) -> AsyncIterator[LocalEmbedder]:
 def lone_embedder(cache: Path) -> LocalEmbedder:
     """The same for a process that has one core to itself."""
     files = installed.find(cache)
-    return LocalEmbedder(_session(files), _pieces(files), pool=ThreadPoolExecutor(1), ahead=AHEAD)
+    return LocalEmbedder(load(files), _pieces(files), pool=ThreadPoolExecutor(1), ahead=AHEAD)
 
 
 def cores() -> int:
     """How many cores this process may use, which in a container is often fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _session(files: installed.Installed) -> Any:
-    import onnxruntime  # type: ignore[import-untyped]
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    # The graph was written in its final form and every text has its own length: there is nothing to gain from
-    # looking for improvements, from planning memory ahead, or from keeping memory for the longest text seen.
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.enable_mem_pattern = options.enable_cpu_mem_arena = False
-    options.log_severity_level = ERRORS_ONLY
-    try:
-        return onnxruntime.InferenceSession(files.folder / installed.GRAPH, options, providers=["CPUExecutionProvider"])
-    except Exception as exc:  # onnxruntime has a dozen unrelated classes for a file it cannot use
-        raise installed.damaged(files.folder) from exc
 
 
 def _pieces(files: installed.Installed) -> Pieces:
