@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager,
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from bythebook.answers import AgentRequest
 from bythebook.ask import Asker
@@ -25,7 +25,6 @@ from bythebook.vectors.remembering import RememberingEmbedder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-    from concurrent.futures import Future
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
     from types import TracebackType
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from bythebook.passages.shelf import Edition
     from bythebook.settings import Settings
     from bythebook.vectors import Embedder, Identity
+    from bythebook.vectors.session import Begun
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_UNANSWERED = 3000
@@ -81,7 +81,7 @@ def _request(request: AgentRequest | str, session_id: str | None = None) -> Agen
 class Book:
     """A book that can be read in, searched and asked. Use it as `async with Book.open(settings) as book`."""
 
-    def __init__(self, settings: Settings, *, say: Callable[[str], None], begun: Future[Any] | None) -> None:
+    def __init__(self, settings: Settings, *, say: Callable[[str], None], begun: Begun | None) -> None:
         self._settings = settings
         self._say = say
         self._begun = begun
@@ -95,13 +95,8 @@ class Book:
         self._notebook = Notebook(self._ledger, questions=settings.keep_gaps == "on")
 
     @classmethod
-    def open(
-        cls, settings: Settings, *, say: Callable[[str], None] = _unheard, begun: Future[Any] | None = None
-    ) -> Self:
-        """A book with these settings. Nothing is opened before the context is entered; `say` hears of downloads.
-
-        Loading the model may have `begun` before.
-        """
+    def open(cls, settings: Settings, *, say: Callable[[str], None] = _unheard, begun: Begun | None = None) -> Self:
+        """A book with these settings. Nothing is opened before the context is entered; `say` hears of downloads."""
         return cls(settings, say=say, begun=begun)
 
     async def __aenter__(self) -> Self:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bythebook.errors import ConfigurationError
 from bythebook.vectors import installed
@@ -12,7 +12,6 @@ from bythebook.vectors.local import local_embedder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-    from concurrent.futures import Future
     from contextlib import AsyncExitStack
     from pathlib import Path
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from bythebook.vectors.choice import Choice
     from bythebook.vectors.hosted import HostedEmbedder
     from bythebook.vectors.local import LocalEmbedder
+    from bythebook.vectors.session import Begun
 
 
 async def open_hosted(choice: Choice, made_with: Identity | None, stack: AsyncExitStack) -> HostedEmbedder | None:
@@ -32,9 +32,7 @@ async def open_hosted(choice: Choice, made_with: Identity | None, stack: AsyncEx
 
 
 @asynccontextmanager
-async def open_local(
-    folder: Path, *, say: Callable[[str], None], begun: Future[Any] | None = None
-) -> AsyncIterator[LocalEmbedder]:
+async def open_local(folder: Path, *, say: Callable[[str], None], begun: Begun | None) -> AsyncIterator[LocalEmbedder]:
     """The embedding model in this folder, which is fetched if it was never used on this machine."""
     try:
         installed.find(folder)

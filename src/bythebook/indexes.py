@@ -190,7 +190,7 @@ async def attach_collection(
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(connect(settings, settings.qdrant_url))
         hosted = await open_hosted(settings.embedding(""), None, stack)
-        local = await stack.enter_async_context(open_local(settings.model_folder, say=say))
+        local = await stack.enter_async_context(open_local(settings.model_folder, say=say, begun=None))
         embedder = hosted or local
         wanted = Attachment(
             url=settings.qdrant_url,

@@ -21,10 +21,10 @@ from bythebook.vectors.session import load
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
-    from concurrent.futures import Future
     from pathlib import Path
 
     from bythebook.vectors import Texts, Vector
+    from bythebook.vectors.session import Begun
 
 IDENTITY = Identity(installed.NAME, 384)
 LONGEST = 256
@@ -90,11 +90,8 @@ class LocalEmbedder:
 
 
 @asynccontextmanager
-async def local_embedder(cache: Path, *, begun: Future[Any] | None = None) -> AsyncIterator[LocalEmbedder]:
-    """The embedder whose weights `bythebook model download` put into `cache`. Its threads end with the block.
-
-    Loading them may have `begun` before.
-    """
+async def local_embedder(cache: Path, *, begun: Begun | None = None) -> AsyncIterator[LocalEmbedder]:
+    """The embedder whose weights `bythebook model download` put into `cache`. Its threads end with the block."""
     files = installed.find(cache)
     loaded = asyncio.wrap_future(begun) if begun else asyncio.to_thread(load, files)
     pieces, session = await asyncio.gather(asyncio.to_thread(_pieces, files), loaded)

@@ -11,10 +11,13 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from pathlib import Path
 
+    Begun = Future[Any]
+    """A session that a thread is already loading."""
+
 _ERRORS_ONLY = 3
 
 
-def begin(cache: Path) -> Future[Any] | None:
+def begin(cache: Path) -> Begun | None:
     """Begin to load the weights in `cache`, for a process that waits for little else. None where there are none yet.
 
     The import keeps the interpreter busy and comes first. Loading leaves it free, so whatever else is imported is
