@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from bythebook.errors import ContextOverflow
@@ -20,6 +20,8 @@ MESSAGE = 4
 """Tokens a chat format adds around each message."""
 HEADING = 24
 """At most this much stands above a passage: its number, title and address are counted with it."""
+_REMEMBERED = 512
+"""How many texts are remembered with their tokens: passages and exchanges come again, instructions always."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ def _encoding() -> object:
     return openai.o200k_base()
 
 
+@lru_cache(_REMEMBERED)
 def count(text: str) -> int:
     """How many tokens `text` is."""
     counted: int = _encoding().count(text)  # type: ignore[attr-defined]

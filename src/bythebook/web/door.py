@@ -24,18 +24,19 @@ class Door:
     gate: Gate
 
 
-def _door(request: Request) -> Door:
+# Asynchronous, though they wait for nothing: a plain function would be called in a thread, and every request wait for it.
+async def _door(request: Request) -> Door:
     door: Door = request.app.state.door
     return door
 
 
-def _caller(request: Request) -> Caller:
+async def _caller(request: Request) -> Caller:
     caller: Caller = request.scope["state"]["caller"]
     return caller
 
 
-def _user_id(request: Request) -> str:
-    return _caller(request).user_id
+async def _user_id(request: Request) -> str:
+    return (await _caller(request)).user_id
 
 
 TheDoor = Annotated[Door, Depends(_door)]
