@@ -1,9 +1,10 @@
 """Four times as many readers as a server has places.
 
-python -m bench.crowding [--places 50] [--seconds 30] [--workers 1] [--json]
+python -m bench.crowding [--places 50] [--seconds 30] [--workers 1] [--arriving 1] [--json]
 
-Those who have a place should notice nothing, and the others should be told at once. The model takes 300 ms to its
-first word and 30 ms for each further one. It, the server and the readers are processes of their own.
+Those who have a place should notice nothing, and the others should be told at once. They come within a second, and
+whoever is turned away comes again when told to. The model takes 300 ms to its first word and 30 ms for each further
+one. It, the server and the readers are processes of their own.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import random
 import re
 import statistics
 import sys
@@ -40,12 +42,13 @@ class Crowd:
     live: list[float] = field(default_factory=list)
 
 
-async def crowd(url: str, *, readers: int, seconds: float) -> Crowd:
-    """Readers who ask again as soon as they are answered, or may come again; and one look after another whether the
-    server is alive."""
-    took, until = Crowd(), time.monotonic() + seconds
+async def crowd(url: str, *, readers: int, seconds: float, arriving: float) -> Crowd:
+    """Readers who come within so many seconds and ask again as soon as they are answered, or may come again; and one
+    look after another whether the server is alive."""
+    took, until, chance = Crowd(), time.monotonic() + seconds, random.Random(readers)  # noqa: S311 - always the same
 
     async def read() -> None:
+        await asyncio.sleep(chance.uniform(0, arriving))
         while time.monotonic() < until:
             heard = await post(f"{url}/v1/ask", {"query": QUESTION}, first=b"{")
             (took.answered if heard.status == 200 else took.refused).append(heard.whole)
@@ -61,15 +64,17 @@ async def crowd(url: str, *, readers: int, seconds: float) -> Crowd:
     return took
 
 
-def measured(folder: Path, *, places: int, seconds: float, workers: int = 1) -> Iterator[Figure]:
+def measured(folder: Path, *, places: int, seconds: float, workers: int = 1, arriving: float = 1.0) -> Iterator[Figure]:
     """What those with a place and those without one notice of the crowd."""
+    went = {"seconds": seconds, "arriving": arriving}
     with model() as provider:
         settings = {"base_url": provider, "model": "scripted", "retrieval_mode": "prefetch"}
         settings["max_readers"] = str(places // workers)
         with served(folder, "--workers", str(workers), **settings) as (url, _):
-            asyncio.run(crowd(url, readers=1, seconds=1))  # what the first question loads is nobody's to wait for
-            alone = asyncio.run(crowd(url, readers=places, seconds=seconds))
-            many = asyncio.run(crowd(url, readers=4 * places, seconds=seconds))
+            # What the first question loads is nobody's to wait for.
+            asyncio.run(crowd(url, readers=1, seconds=1, arriving=0))
+            alone = asyncio.run(crowd(url, readers=places, **went))
+            many = asyncio.run(crowd(url, readers=4 * places, **went))
     before, now = statistics.median(alone.answered), statistics.median(many.answered)
     raw = {"ms": now, "ms before": before, "answered": len(many.answered), "refused": len(many.refused)}
     yield Figure("a whole answer in a crowd / before", now / before, at_most=1.2, raw=raw)
@@ -82,11 +87,13 @@ def main() -> None:
     parser.add_argument("--places", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--arriving", type=float, default=1.0, metavar="S", help="0 for all in the same instant")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bythebook-bench-") as folder:
         run(bythebook("ingest", DOCS, "--data-dir", folder, "--json"))
-        found = list(measured(Path(folder), places=given.places, seconds=given.seconds, workers=given.workers))
+        wanted = {name: getattr(given, name) for name in ("places", "seconds", "workers", "arriving")}
+        found = list(measured(Path(folder), **wanted))
     print(json.dumps([figure.as_json() for figure in found], indent=2) if given.json else "\n".join(map(str, found)))
     sys.exit(0 if all(figure.passed for figure in found) else 1)
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bythebook.together import together
+from bythebook.together import together, turn
 
 
 async def test_results_come_in_the_order_of_the_work() -> None:
@@ -50,3 +50,30 @@ async def test_a_failure_leaves_nobody_asked_to_end() -> None:
         await together(fails())
     assert here is not None
     assert here.cancelling() == 0
+
+
+async def test_long_work_begins_for_one_in_each_round_and_whoever_is_quick_comes_between() -> None:
+    happened: list[str] = []
+
+    async def works(name: str) -> None:
+        await turn()
+        happened.append(name)
+
+    async def is_quick() -> None:
+        while len(happened) < 9:
+            happened.append("quick")
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*(works(name) for name in "abc"), is_quick())
+    long = [name for name in happened if name != "quick"]
+    assert long == ["a", "b", "c"]
+    assert all("quick" in happened[happened.index(one) : happened.index(two)] for one, two in ("ab", "bc"))
+
+
+async def test_who_leaves_while_waiting_for_a_turn_holds_up_nobody() -> None:
+    first, second = asyncio.create_task(turn()), asyncio.create_task(turn())
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.wait_for(second, timeout=5)
+    await asyncio.wait_for(turn(), timeout=5)
+    assert first.cancelled()

@@ -15,6 +15,7 @@ from bythebook.course import Course, Pace, Stage
 from bythebook.memory import Memory, Notes
 from bythebook.passages.evidence import weigh, weigh_until
 from bythebook.passages.selection import put_first, selected
+from bythebook.together import turn
 from bythebook.upstream.deadline import Deadline, now
 from bythebook.witness import witnessed
 
@@ -226,6 +227,7 @@ class Asker:
         )
         # Each word has its own time: the call to the model keeps to the deadline by itself.
         with course.pace.entered(Stage.GENERATING):
+            await turn()
             async with aclosing(words) as heard:
                 async for word in heard:
                     if isinstance(word, Began):

@@ -325,8 +325,8 @@ class Book:
         """The model's side, opened for the first question that needs it; None when no provider is set."""
         config = self._settings.agent_config()
         if self._speaker is None and (provider := config.provider):
-            # It takes seconds to import, during which others are answered.
-            await asyncio.to_thread(import_module, "bythebook.answers.agent")
+            # It takes seconds to import, and the table of tokens to load. Meanwhile others are answered.
+            await asyncio.to_thread(lambda: import_module("bythebook.answers.agent").count(""))
             from bythebook.answers.agent import Speaker
             from bythebook.answers.chat import Endpoint
 

@@ -13,6 +13,7 @@ from bythebook.answers.extractive import MODEL, Quote, cite
 from bythebook.answers.refusal import nearest_sections, refusal
 from bythebook.errors import BookError
 from bythebook.observe import span
+from bythebook.together import turn
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -44,6 +45,8 @@ class Stage(StrEnum):
 
 
 _BEFORE_THE_FIRST_TOKEN = (Stage.OPENING, Stage.UNDERSTANDING, Stage.EMBEDDING, Stage.SEARCHING)
+_LONG = (Stage.SEARCHING, Stage.WEIGHING, Stage.PROVING)
+"""What keeps the event loop to itself for a while."""
 
 
 class Pace:
@@ -66,6 +69,8 @@ class Pace:
         deadline = self.deadline if stage in _BEFORE_THE_FIRST_TOKEN else self.deadline.begun()
         with self.entered(stage):
             async with deadline.bounding(stage):
+                if stage in _LONG:
+                    await turn()
                 yield
 
     @contextmanager

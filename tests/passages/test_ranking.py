@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 import pytest
@@ -13,16 +12,13 @@ from hypothesis import strategies as st
 from bythebook.passages import Candidate
 from bythebook.passages.ranking import added, best_first, page_of, rank
 
-if TYPE_CHECKING:
-    from bythebook.passages import Key
 
-
-def name(page: int, chunk: int) -> UUID:
+def name(page: int, chunk: int) -> int:
     """The id of a chunk of a page, in the shape ids have."""
-    return UUID(f"{page:08x}-0000-5000-8000-{chunk:012x}")
+    return UUID(f"{page:08x}-0000-5000-8000-{chunk:012x}").int
 
 
-def order(*candidates: Candidate) -> list[Key]:
+def order(*candidates: Candidate) -> list[int]:
     return [key for key, _ in rank(best_first(candidates))]
 
 
@@ -38,7 +34,7 @@ A, B, C = (name(page, 0) for page in range(3))
         pytest.param([Candidate(B, 0.5), Candidate(A, 0.5)], [A, B], id="ties by id"),
     ],
 )
-def test_rank(candidates: list[Candidate], expected: list[UUID]) -> None:
+def test_rank(candidates: list[Candidate], expected: list[int]) -> None:
     assert order(*candidates) == expected
 
 
@@ -87,5 +83,12 @@ def test_every_candidate_has_one_place_whatever_order_they_came_in(
 
 
 def test_the_chunks_of_a_page_share_half_an_id() -> None:
-    assert page_of(name(1, 2)) == page_of(name(1, 3)) != page_of(name(2, 2))
-    assert page_of(1) != page_of(2)
+    one, same, other = (page_of(Candidate(name(page, chunk), 0.0)) for page, chunk in ((1, 2), (1, 3), (2, 2)))
+    assert one == same != other
+    assert page_of(Candidate(1, 0.0)) != page_of(Candidate(2, 0.0))
+
+
+def test_an_id_is_told_as_its_store_tells_it() -> None:
+    assert Candidate(name(1, 2), 0.0).chunk_id == "00000001-0000-5000-8000-000000000002"
+    assert Candidate(7, 0.0).chunk_id == "7"
+    assert Candidate((1 << 64) - 1, 0.0).chunk_id == "18446744073709551615"

@@ -6,22 +6,20 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from bythebook.errors import InputError
 from bythebook.passages.links import link, place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from uuid import UUID
 
     from bythebook.chunks import Chunk
     from bythebook.vectors import Vector
 
-    Key = UUID | int
-    """The id of a chunk as its store has it. A number is one of a collection that others have filled."""
-
 
 LONGEST_EXCERPT = 200
+LONGEST_NUMBER = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,12 +197,14 @@ class Passage(NamedTuple):
 class Candidate(NamedTuple):
     """A chunk that may bear on a question, and how much."""
 
-    key: Key
+    key: int
+    """Its id as a number: what is ranked and looked up is never called by its name. Ours are all UUIDs, and those are
+    longer than the numbers that collections of others may have."""
     score: float
 
     @property
     def chunk_id(self) -> str:
-        return str(self.key)
+        return str(UUID(int=self.key) if self.key > LONGEST_NUMBER else self.key)
 
 
 class PassageStore(Protocol):
@@ -222,7 +222,7 @@ class PassageStore(Protocol):
         """
         ...
 
-    async def compare(self, vector: Vector, keys: Sequence[Key]) -> Mapping[Key, tuple[Chunk, float]]:
+    async def compare(self, vector: Vector, keys: Sequence[int]) -> Mapping[int, tuple[Chunk, float]]:
         """The chunks with these keys, each with its cosine to `vector`. One that does not exist is not there."""
         ...
 

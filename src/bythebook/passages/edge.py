@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import qdrant_edge as edge
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bythebook.chunks import Chunk
-    from bythebook.passages import Key
     from bythebook.passages.words import Words
     from bythebook.vectors import Vector
 
@@ -85,7 +85,7 @@ class EdgeStore:
         found = self._fused(sides, limit=limit + 1)
         if len(found) > limit and found[limit].score == found[limit - 1].score:
             found = self._fused(sides, limit=2 * depth)
-        candidates = [Candidate(point.id, point.score) for point in found]  # type: ignore[arg-type] # never a text
+        candidates = [Candidate(point.id.int, point.score) for point in found]  # type: ignore[union-attr] # ours are UUIDs
         # The engine has put them in order but for those that are equal.
         if len({point.score for point in found}) < len(found):
             candidates = best_first(candidates)
@@ -113,20 +113,20 @@ class EdgeStore:
         with _SpeakingToTheEngine("search the index"):
             return self._shard.query(request)
 
-    async def compare(self, vector: Vector, keys: Sequence[Key]) -> Mapping[Key, tuple[Chunk, float]]:
+    async def compare(self, vector: Vector, keys: Sequence[int]) -> Mapping[int, tuple[Chunk, float]]:
         if not keys:
             return {}
         # Not by reading their vectors: the engine compares them in less time than it takes to hand them over.
         request = edge.SearchRequest(
             limit=len(keys),
             query=self._nearest(vector),
-            filter=edge.Filter(must=[edge.HasIdCondition(set(keys))]),
+            filter=edge.Filter(must=[edge.HasIdCondition({UUID(int=key) for key in keys})]),
             params=_EVERY_ONE,
             with_payload=True,
         )
         with _SpeakingToTheEngine("read the index"):
             found = self._shard.search(request)
-        return {point.id: (chunk_of(point.payload or {}), point.score) for point in found}  # type: ignore[misc] # likewise
+        return {point.id.int: (chunk_of(point.payload or {}), point.score) for point in found}  # type: ignore[union-attr]
 
     async def fetch(self, chunk_ids: Sequence[str]) -> Mapping[str, Passage]:
         with _SpeakingToTheEngine("read the index"):

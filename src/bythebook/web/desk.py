@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager, suppress
+from random import random
 from typing import TYPE_CHECKING, Self
 
 from bythebook.errors import Unavailable
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
     from bythebook.web.streams import Asked, Happening
 
 RETRY_SECONDS = 2.0
-"""When somebody who found no place should come again: an answer without a model takes less."""
+"""When somebody who found no place should come again at the earliest: an answer without a model takes less."""
+
+SPREAD_SECONDS = 3.0
+"""How much later others should come, so that those who were turned away together do not come back together."""
 
 KEEP_SECONDS = 60.0
 """How long a stream that has ended can be taken up again by a reader who lost the connection."""
@@ -58,7 +62,8 @@ class Desk:
             raise Unavailable("the server is shutting down.", retry_after=RETRY_SECONDS)
         if self.taken >= self.places:
             figure("shed", reason="full")
-            raise Unavailable(f"all {self.places} places are taken.", retry_after=RETRY_SECONDS)
+            again = RETRY_SECONDS + SPREAD_SECONDS * random()  # noqa: S311 - nobody gains by guessing it
+            raise Unavailable(f"all {self.places} places are taken.", retry_after=again)
 
     @contextmanager
     def place(self) -> Iterator[None]:

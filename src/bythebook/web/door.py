@@ -24,7 +24,7 @@ class Door:
     gate: Gate
 
 
-# Asynchronous, though they wait for nothing: a plain function would be called in a thread, and every request wait for it.
+# Asynchronous, though they wait for nothing: a plain function is called in a thread, and every request waits for that.
 async def _door(request: Request) -> Door:
     door: Door = request.app.state.door
     return door

@@ -15,6 +15,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 
 from bythebook.errors import BookError, DeadlineExceeded, Forbidden, NotFound, TooLarge
+from bythebook.together import turn
 from bythebook.web import cors
 from bythebook.web.events import ReaderLeftError
 from bythebook.web.failures import MethodNotAllowed, failure
@@ -219,4 +220,6 @@ class Places:
             await self._app(scope, receive, send)
             return
         with self._desk.place():
+            # Those who found none are told so before anything is begun for those who have one.
+            await turn()
             await self._app(scope, receive, send)

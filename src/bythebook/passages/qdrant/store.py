@@ -10,7 +10,7 @@ import numpy as np
 from qdrant_client import models
 
 from bythebook.errors import QdrantConnectionError
-from bythebook.passages import Candidate, Filters, Passage
+from bythebook.passages import LONGEST_NUMBER, Candidate, Filters, Passage
 from bythebook.passages.edge import BM25, DENSE, DEPTH
 from bythebook.passages.payload import chunk_of, payload_of
 from bythebook.passages.ranking import best_first
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from bythebook.chunks import Chunk
-    from bythebook.passages import Key
     from bythebook.passages.qdrant.connection import QdrantServer
     from bythebook.passages.words import Words
     from bythebook.vectors import Vector
@@ -120,7 +119,7 @@ class QdrantStore:
         )
         return answer.points
 
-    async def compare(self, vector: Vector, keys: Sequence[Key]) -> Mapping[Key, tuple[Chunk, float]]:
+    async def compare(self, vector: Vector, keys: Sequence[int]) -> Mapping[int, tuple[Chunk, float]]:
         if not keys:
             return {}
         answer = await self._server.read(
@@ -129,7 +128,11 @@ class QdrantStore:
                 self._collection,
                 query=vector.tolist(),
                 using=self._layout.dense,
-                query_filter=models.Filter(must=[models.HasIdCondition(has_id=list(keys))]),
+                query_filter=models.Filter(
+                    must=[
+                        models.HasIdCondition(has_id=[UUID(int=key) if key > LONGEST_NUMBER else key for key in keys])
+                    ]
+                ),
                 search_params=models.SearchParams(exact=True),
                 limit=len(keys),
                 with_payload=True,
@@ -210,8 +213,8 @@ def point_ids(chunk_ids: Iterable[str]) -> list[PointId]:
     return [point for point in map(_point_id, chunk_ids) if point is not None]
 
 
-def _key(point: PointId | UUID) -> Key:
-    return UUID(point) if isinstance(point, str) else point
+def _key(point: PointId | UUID) -> int:
+    return point if isinstance(point, int) else UUID(str(point)).int
 
 
 def _point_id(chunk_id: str) -> PointId | None:
