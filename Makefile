@@ -13,20 +13,23 @@ COLLECTIONS ?= ../shared/data
 # Where they are kept as books, so that they are embedded only once.
 MEASURED ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/bythebook/measured
 
+# One more than there are cores: many tests wait for a deadline, a server or a browser.
+AT_ONCE = $(shell $(BIN)/python -c "import os; print((os.cpu_count() or 1) + 1)")
+
 .PHONY: demo test check golden fmt lint types bench chaos quality evals lock clean
 
 demo: $(RUNTIME) $(MODEL)
 	@$(BIN)/bythebook demo
 
 test: $(DEVELOPMENT) $(MODEL) $(CHROMIUM)
-	$(BIN)/python -m pytest --numprocesses auto --collections="$(COLLECTIONS)"
+	$(BIN)/python -m pytest --numprocesses $(AT_ONCE) --collections="$(COLLECTIONS)"
 
 check: $(DEVELOPMENT) $(MODEL) $(CHROMIUM)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(MAKE) --no-print-directory golden
-	$(BIN)/python -m pytest --numprocesses auto --collections="$(COLLECTIONS)"
+	$(BIN)/python -m pytest --numprocesses $(AT_ONCE) --collections="$(COLLECTIONS)"
 
 # The manual is a book like any other: what readers ask of it must be answered after every edit.
 golden: $(RUNTIME) $(MODEL)
