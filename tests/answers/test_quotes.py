@@ -6,7 +6,7 @@ import random
 import shutil
 import tarfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -133,7 +133,11 @@ async def test_of_a_real_book_with_the_real_model(book: Book, lighthouse: Path) 
 async def test_of_real_documents(tmp_path: Path, name: str, below: str, most: int) -> None:
     with tarfile.open(SHARED / f"{name}.tar.gz") as archive:
         pages = [m for m in archive.getmembers() if m.name.startswith(f"./{below}") and m.name.endswith(("md", "html"))]
-        archive.extractall(tmp_path / "pages", pages[:most], filter="data")
+        for page in pages[:most]:
+            # By hand: Python before 3.11.4 knows no filter for what it takes out of an archive.
+            place = tmp_path / "pages" / page.name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(cast("IO[bytes]", archive.extractfile(page)).read())
     book = WordBook(tmp_path / "index", Sizes(limit=220))
     report = await book.ingest(tmp_path / "pages")
     assert report.pages > 0.8 * min(most, len(pages))
