@@ -1,10 +1,10 @@
 """Four times as many readers as a server has places.
 
-python -m bench.crowding [--places 50] [--seconds 30] [--workers 1] [--arriving 1] [--json]
+python -m bench.crowding [--places 50] [--seconds 30] [--workers 1] [--arriving 0] [--json]
 
-Those who have a place should notice nothing, and the others should be told at once. They come within a second, and
-whoever is turned away comes again when told to. The model takes 300 ms to its first word and 30 ms for each further
-one. It, the server and the readers are processes of their own.
+Those who have a place should notice nothing, and the others should be told at once. Whoever is turned away
+comes again when told to. The model takes 300 ms to its first word and 30 ms for each further one. It, the server and
+the readers are processes of their own.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ async def crowd(url: str, *, readers: int, seconds: float, arriving: float) -> C
     return took
 
 
-def measured(folder: Path, *, places: int, seconds: float, workers: int = 1, arriving: float = 1.0) -> Iterator[Figure]:
+def measured(folder: Path, *, places: int, seconds: float, workers: int = 1, arriving: float = 0.0) -> Iterator[Figure]:
     """What those with a place and those without one notice of the crowd."""
     went = {"seconds": seconds, "arriving": arriving}
     with model() as provider:
@@ -87,7 +87,13 @@ def main() -> None:
     parser.add_argument("--places", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--arriving", type=float, default=1.0, metavar="S", help="0 for all in the same instant")
+    parser.add_argument(
+        "--arriving",
+        type=float,
+        default=0.0,
+        metavar="S",
+        help="within which they come; all in the same instant unless given",
+    )
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bythebook-bench-") as folder:

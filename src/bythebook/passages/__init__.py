@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 LONGEST_EXCERPT = 200
-LONGEST_NUMBER = (1 << 64) - 1
+_LONGEST_NUMBER = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,12 @@ class Candidate(NamedTuple):
 
     @property
     def chunk_id(self) -> str:
-        return str(UUID(int=self.key) if self.key > LONGEST_NUMBER else self.key)
+        return str(id_of(self.key))
+
+
+def id_of(key: int) -> UUID | int:
+    """The id that is this number."""
+    return UUID(int=key) if key > _LONGEST_NUMBER else key
 
 
 class PassageStore(Protocol):

@@ -37,6 +37,7 @@ SAME = 0.9
 _PLACES, _GLANCE = 5, 16
 """In how many places of a passage its letters are looked at first, and how many of them."""
 _SHORT = 160
+"""A text of fewer letters is not looked at first."""
 _ALIKE_AT_SIGHT = 0.5
 """The part of those places that is also found in a passage which says the same, however its sentences are put."""
 _REMEMBERED = 256

@@ -29,7 +29,7 @@ def begin(cache: Path) -> Begun | None:
         return None
     from concurrent.futures import ThreadPoolExecutor
 
-    import onnxruntime  # type: ignore[import-untyped]  # noqa: F401
+    import onnxruntime  # type: ignore[import-untyped]  # noqa: F401 - for whoever loads
 
     return ThreadPoolExecutor(1, thread_name_prefix="model").submit(load, files)
 

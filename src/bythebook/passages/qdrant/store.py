@@ -10,7 +10,7 @@ import numpy as np
 from qdrant_client import models
 
 from bythebook.errors import QdrantConnectionError
-from bythebook.passages import LONGEST_NUMBER, Candidate, Filters, Passage
+from bythebook.passages import Candidate, Filters, Passage, id_of
 from bythebook.passages.edge import BM25, DENSE, DEPTH
 from bythebook.passages.payload import chunk_of, payload_of
 from bythebook.passages.ranking import best_first
@@ -128,11 +128,7 @@ class QdrantStore:
                 self._collection,
                 query=vector.tolist(),
                 using=self._layout.dense,
-                query_filter=models.Filter(
-                    must=[
-                        models.HasIdCondition(has_id=[UUID(int=key) if key > LONGEST_NUMBER else key for key in keys])
-                    ]
-                ),
+                query_filter=models.Filter(must=[models.HasIdCondition(has_id=[id_of(key) for key in keys])]),
                 search_params=models.SearchParams(exact=True),
                 limit=len(keys),
                 with_payload=True,
