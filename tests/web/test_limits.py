@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import Any, cast
 
 import pytest
+from starlette.types import Receive, Scope, Send
 
+from bythebook.access import ANYONE, Caller
 from bythebook.access.keyring import Keyring
+from bythebook.errors import Unavailable
 from bythebook.testing import Fault, Reply
+from bythebook.web.desk import Desk
+from bythebook.web.gate import Gate
+from bythebook.web.guard import Callers
 from served import Served, Serving, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -43,6 +50,36 @@ async def test_who_finds_no_place_is_turned_away_at_once(served: Serving) -> Non
         for task in asking:
             task.cancel()
         await until(lambda: book.app.state.door.desk.taken == 0)
+
+
+async def test_of_a_crowd_that_comes_in_one_moment_only_those_with_a_place_are_looked_up() -> None:
+    looked_up, known, let_in = list[str](), asyncio.Event(), list[str]()
+
+    class SlowGate:
+        async def admit(self, scope: Scope, _headers: object) -> Caller:
+            looked_up.append(scope["reader"])
+            await known.wait()
+            return ANYONE
+
+    async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
+        let_in.append(scope["reader"])
+
+    async def come(reader: str) -> None:
+        scope = {"type": "http", "method": "POST", "path": "/v1/ask", "headers": [], "state": {}, "reader": reader}
+        await callers(scope, nothing, nothing)
+
+    async def nothing(*_: object) -> Any: ...
+
+    async with Desk(places=2) as desk:
+        callers = Callers(app, gate=cast("Gate", SlowGate()), desk=desk)
+        crowd = [asyncio.create_task(come(reader)) for reader in "abcde"]
+        turned_away = [await asyncio.gather(each, return_exceptions=True) for each in crowd[2:]]
+        assert [type(error) for (error,) in turned_away] == [Unavailable] * 3
+        assert (looked_up, let_in) == (["a", "b"], [])
+        known.set()
+        await asyncio.gather(*crowd[:2])
+        await come("f")
+    assert let_in == ["a", "b", "f"]
 
 
 async def test_callers_are_limited_by_key_and_by_address(served: Serving) -> None:

@@ -17,7 +17,7 @@ from bythebook.web.document import Documented, plain_name
 from bythebook.web.door import Door
 from bythebook.web.failures import handle_failures
 from bythebook.web.gate import Gate
-from bythebook.web.guard import Bodies, Callers, Doorway, Failures, Hosts, Origins, Places
+from bythebook.web.guard import Bodies, Callers, Failures, Hosts, Origins, Places
 from bythebook.web.heads import Heads
 from bythebook.web.observed import Observed
 from bythebook.web.programs import OtherPrograms
@@ -66,8 +66,7 @@ def create_app(book: Book, settings: Settings) -> FastAPI:
             Middleware(Origins, gate=gate),
             Middleware(Failures),
             Middleware(Hosts, host=settings.host, allowed=settings.allowed_hosts),
-            Middleware(Doorway, desk=desk),
-            Middleware(Callers, gate=gate),
+            Middleware(Callers, gate=gate, desk=desk),
             Middleware(Bodies),
             Middleware(Places, desk=desk),
         ],

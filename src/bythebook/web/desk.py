@@ -35,6 +35,7 @@ class Desk:
     def __init__(self, *, places: int) -> None:
         self.places = places
         self.taken = 0
+        self._coming_in = 0
         self.closing = False
         self._left = asyncio.Event()
         self._running: dict[str, Stream] = {}
@@ -55,12 +56,26 @@ class Desk:
         await self.close(grace=0)
         await self._tasks.__aexit__(kind, error, trace)
 
-    def refuse_if_full(self) -> None:
+    @contextmanager
+    def coming_in(self) -> Iterator[None]:
+        """Let in who may still find a place, and let nobody in for the same one meanwhile.
+
+        Of a crowd that comes in one moment, those for whom there is no place are told so before anything is spent on
+        them. A place is not kept for longer than this: who is slow to send keeps nobody else from it.
+        """
+        self._refuse_beyond(self.taken + self._coming_in)
+        self._coming_in += 1
+        try:
+            yield
+        finally:
+            self._coming_in -= 1
+
+    def _refuse_beyond(self, taken: int) -> None:
         """Nobody waits for a place: where there is none, that is said at once."""
         if self.closing:
             figure("shed", reason="closing")
             raise Unavailable("the server is shutting down.", retry_after=RETRY_SECONDS)
-        if self.taken >= self.places:
+        if taken >= self.places:
             figure("shed", reason="full")
             again = RETRY_SECONDS + SPREAD_SECONDS * random()  # noqa: S311 - nobody gains by guessing it
             raise Unavailable(f"all {self.places} places are taken.", retry_after=again)
@@ -68,7 +83,7 @@ class Desk:
     @contextmanager
     def place(self) -> Iterator[None]:
         """A place for one request."""
-        self.refuse_if_full()
+        self._refuse_beyond(self.taken)
         self.taken += 1
         figure("readers", 1)
         try:

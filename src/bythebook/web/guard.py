@@ -8,6 +8,7 @@ takes the place: who is slow to send keeps nobody else from one.
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from bythebook.access import Caller
     from bythebook.access import Scope as Access
     from bythebook.web.desk import Desk
     from bythebook.web.gate import Gate
@@ -168,9 +170,10 @@ class Origins:
 class Callers:
     """Lets in who may do what the route does. A route that is not listed does not exist."""
 
-    def __init__(self, app: ASGIApp, *, gate: Gate) -> None:
+    def __init__(self, app: ASGIApp, *, gate: Gate, desk: Desk) -> None:
         self._app = app
         self._gate = gate
+        self._desk = desk
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -179,10 +182,15 @@ class Callers:
             if state.get("foreign") and scope["method"] != "GET":
                 raise Forbidden("pages of this origin may not call the server. Its owner can list it in cors_origins.")
             if needed != PUBLIC:
-                state["caller"] = caller = await self._gate.admit(scope, Headers(scope=scope))
+                state["caller"] = caller = await self._admitted(scope)
                 if not caller.may(needed) or (caller.site and state["route"] in FOR_KEYS_ONLY):
                     raise Forbidden(f"this key may not do that. It needs the scope {needed.value!r}.")
         await self._app(scope, receive, send)
+
+    async def _admitted(self, scope: Scope) -> Caller:
+        # Finding out who it is takes the database. Who cannot have a place anyway is not looked up.
+        with self._desk.coming_in() if scope["state"]["route"] in WORK else nullcontext():
+            return await self._gate.admit(scope, Headers(scope=scope))
 
     def _needed(self, scope: Scope) -> Access | Literal["public"]:
         route = route_of(scope["path"])
@@ -193,19 +201,6 @@ class Callers:
         if needed is None:
             raise MethodNotAllowed("this address has other methods. /docs lists them.", allowed=methods_of(route))
         return needed
-
-
-class Doorway:
-    """Turns requests for work away while every place is taken, before anything is spent on them."""
-
-    def __init__(self, app: ASGIApp, *, desk: Desk) -> None:
-        self._app = app
-        self._desk = desk
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and route_of(scope["path"]) in WORK:
-            self._desk.refuse_if_full()
-        await self._app(scope, receive, send)
 
 
 class Places:

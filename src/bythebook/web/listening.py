@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
+from bythebook.web.protocol import Protocol
+
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Iterator
@@ -28,8 +30,7 @@ class Server(uvicorn.Server):
             uvicorn.Config(
                 app,
                 lifespan="on",
-                # Not whichever is installed: this one bounds what it keeps of a request's head.
-                http="h11",
+                http=Protocol,
                 ws="none",
                 log_config=None,
                 # That it begins and ends is said where it is started.
