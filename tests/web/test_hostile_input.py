@@ -86,6 +86,19 @@ async def test_a_bad_body_is_an_error_that_repeats_nothing(house: Served, path: 
         assert said.request_id == response.headers["x-request-id"]
 
 
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        pytest.param({"query": ""}, "query: ", id="a field"),
+        pytest.param({"query": "horn", "filters": {"module": 1}}, "filters.module: ", id="a field of a field"),
+    ],
+)
+async def test_an_error_says_where_it_is(house: Served, body: dict[str, Any], place: str) -> None:
+    response = await house.client.post("/v1/ask", json=body)
+    assert response.status_code == 400
+    assert told(response.text).message.startswith(place)
+
+
 @pytest.mark.parametrize("kind", ["", "text/plain", "application/x-www-form-urlencoded", "application/xml", "💥"])
 async def test_a_body_of_another_kind_is_refused(house: Served, kind: str) -> None:
     headers = {b"content-type": kind.encode()}

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bythebook.chunks import under
 from bythebook.chunks.units import Unit, UnitKind, units
+from bythebook.passages.defining import definition_of
 from bythebook.passages.words import SATURATION, share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from re import Pattern
 
     from bythebook.passages import RetrievalResult
     from bythebook.passages.retriever import Retrieved
@@ -26,6 +28,9 @@ READ_CLOSELY = 4
 _PASSAGES = 5
 # Code and table rows repeat a question's words without saying anything about them.
 _SPEAKS = {UnitKind.SENTENCE: 1.0, UnitKind.ITEM: 1.0, UnitKind.CODE: 0.8, UnitKind.ROW: 0.8}
+
+_DEFINES = 0.2
+"""How much better a sentence speaks that says what a thing is, where that is what was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +91,9 @@ def glance(edition: Edition, retrieved: Retrieved) -> Evidence:
     results = retrieved.context.results[:_PASSAGES]
     if not results:
         return Evidence(Features(0.0, 0.0, 0.0, 0.0), ())
-    wanted = edition.rarities(edition.words.terms(retrieved.context.query))
-    close = _by_words(edition, results, wanted)[:READ_CLOSELY]
+    query = retrieved.context.query
+    wanted = edition.rarities(edition.words.terms(query))
+    close = _by_words(edition, results, wanted, definition_of(query))[:READ_CLOSELY]
     terms = edition.words.terms
     features = Features(
         passage_cosine=retrieved.nearest,
@@ -131,16 +137,19 @@ def _headed(result: RetrievalResult) -> str:
     return under(result.heading_hierarchy, result.text)
 
 
-def _by_words(edition: Edition, results: Sequence[RetrievalResult], wanted: dict[int, float]) -> list[Weighed]:
+def _by_words(
+    edition: Edition, results: Sequence[RetrievalResult], wanted: dict[int, float], definition: Pattern[str] | None
+) -> list[Weighed]:
     """Every unit of the passages by its words and the rank of its passage, best first."""
     ideal = (SATURATION + 1) * sum(wanted.values()) or 1.0
     top = max(result.rerank_score for result in results) or 1.0
     weighed: list[Weighed] = []
     for result in results:
         for unit in units(result.text, fence=result.fence):
-            weights = edition.words.weights(result.text[unit.start : unit.end])
+            text = result.text[unit.start : unit.end]
+            weights = edition.words.weights(text)
             words = sum(wanted[term] * weight for term, weight in weights.items() if term in wanted) / ideal
             score = _SPEAKS[unit.kind] * 0.5 * words + 0.5 * result.rerank_score / top
-            asks = result.text[unit.start : unit.end].endswith("?")
-            weighed.append(Weighed(result, unit, score=score * (0.5 if asks else 1.0)))
+            score += _DEFINES if definition and definition.match(text) else 0.0
+            weighed.append(Weighed(result, unit, score=score * (0.5 if text.endswith("?") else 1.0)))
     return sorted(weighed, key=lambda entry: (-entry.score, entry.result.position, entry.unit.start))

@@ -106,7 +106,8 @@ def _said(flaws: Sequence[Any]) -> str:
         return "send a JSON object, with the header 'Content-Type: application/json'."
     if first["type"] == "extra_forbidden":
         return "the request has a field that is not known. /docs lists those there are."
-    place = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
+    # The first part is where to look: in the body, the address or its query.
+    place = ".".join(map(str, first["loc"][1:]))
     return f"{place}: {first['msg']}" if place else str(first["msg"])
 
 
