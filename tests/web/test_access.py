@@ -147,6 +147,7 @@ async def test_without_a_good_key_a_route_is_closed(closed: Closed, method: str,
             assert response.status_code == 200
         else:
             assert response.status_code == 401, who
+            assert "'Authorization', behind the word Bearer" in response.text
             assert "bearer" in response.headers["www-authenticate"].lower()
     if scope != PUBLIC:
         response = await closed.call(f"without {scope}", method, address, CALLS[method, path])
