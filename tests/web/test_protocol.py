@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 from uvicorn import Config
@@ -14,6 +15,7 @@ from uvicorn.server import ServerState
 from bythebook.web.protocol import LARGEST_HEAD, Protocol
 from bythebook.web.wire import ErrorResponse
 from served import Served
+from web.conftest import Part
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -100,18 +102,34 @@ async def test_requests_follow_each_other_on_one_connection_however_much_they_ar
                 await reader.readuntil(b"}")
 
 
-async def test_who_does_not_finish_a_head_is_hung_up_on(house: Served) -> None:
+@asynccontextmanager
+async def impatient(house: Served) -> AsyncIterator[str]:
+    """The same book for those who are quick."""
+
     class Impatient(Protocol):
         head_seconds = 0.02
 
     loop, config = asyncio.get_running_loop(), Config(house.app, log_config=None)
     server = await loop.create_server(lambda: Impatient(config, ServerState(), {}), "127.0.0.1", 0)
-    host = "{}:{}".format(*server.sockets[0].getsockname())
-    whole = f"GET /health/live HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
-    for sent in (b"", whole[:10], whole + whole[:10]):
-        async with connected(f"http://{host}") as (reader, writer):
-            writer.write(sent)
-            async with asyncio.timeout(60):
-                answered = await reader.read()
-        assert answered.count(b"HTTP/1.1 200 ") == sent.count(whole)
-    server.close()
+    async with server:
+        yield "{}:{}".format(*server.sockets[0].getsockname())
+
+
+async def test_who_does_not_finish_a_head_is_hung_up_on(house: Served) -> None:
+    async with impatient(house) as host:
+        whole = f"GET /health/live HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
+        for sent in (b"", whole[:10], whole + whole[:10]):
+            async with connected(f"http://{host}") as (reader, writer):
+                writer.write(sent)
+                async with asyncio.timeout(60):
+                    answered = await reader.read()
+            assert answered.count(b"HTTP/1.1 200 ") == sent.count(whole)
+
+
+async def test_an_answer_under_way_is_not_cut_off_by_half_a_head_behind_it(house: Served, part: Part) -> None:
+    part.reply = replace(part.reply, delay_first=0.2)
+    async with impatient(house) as host, connected(f"http://{host}") as (reader, writer):
+        head = f"POST /v1/ask HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+        writer.write(f"{head}Content-Length: {len(QUESTION)}\r\n\r\n".encode() + QUESTION + b"GET /health")
+        async with asyncio.timeout(60):
+            assert b'"outcome":"answered"' in await reader.readuntil(b'"outcome":"answered"')

@@ -72,7 +72,7 @@ class Gate:
             figure("shed", reason="rate")
             raise
         if caller is None:
-            raise AccessDenied("this server needs a key. Send it in the header 'Authorization', behind the word Bearer.")
+            raise AccessDenied("this server needs a key: in the header 'Authorization', behind the word Bearer.")
         if not cors.comes_from_its_site(caller, scope["method"], headers):
             raise Forbidden("this site's token works only from the site's own pages.")
         return reading(caller, headers.get("x-reader")) if caller.site else caller

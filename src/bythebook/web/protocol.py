@@ -65,15 +65,24 @@ class Protocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no request, and hear no more from there. An answer that is under way ends with it."""
-        if self.cycle is None or self.cycle.response_complete:
+        if not self._answering:
             said = json.dumps(described(InputError(msg), request_id=None)).encode()
             head = f"content-type: application/json\r\ncontent-length: {len(said)}\r\nconnection: close\r\n\r\n"
             self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + head.encode() + said)
         self.transport.close()
 
+    @property
+    def _answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
     def _wait_for_head(self) -> None:
         self._stop_waiting()
-        self._patience = self.loop.call_later(self.head_seconds, self.transport.close)
+        self._patience = self.loop.call_later(self.head_seconds, self._hang_up)
+
+    def _hang_up(self) -> None:
+        # An answer that is under way goes on. Behind it an idle connection is closed in any case.
+        if not self._answering:
+            self.transport.close()
 
     def _stop_waiting(self) -> None:
         if self._patience is not None:
