@@ -43,8 +43,9 @@ fmt: $(DEVELOPMENT)
 bench: $(DEVELOPMENT) $(MODEL)
 	$(BIN)/python -m bench
 
+# At full size, an hour or so. What was counted and timed is printed as it comes.
 chaos: $(DEVELOPMENT) $(MODEL) $(CHROMIUM)
-	$(BIN)/python -m pytest --full-size --collections="$(COLLECTIONS)" tests/chaos \
+	$(BIN)/python -m pytest --full-size --capture=no --verbose --collections="$(COLLECTIONS)" tests/chaos \
 		tests/upstream/test_over_sockets.py tests/web/test_hostile_input.py tests/browser/test_attacks.py \
 		tests/browser/test_poison.py tests/pages/test_capped.py tests/passages/test_qdrant_generations.py
 
