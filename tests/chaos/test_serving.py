@@ -73,6 +73,11 @@ class House:
         return f"sqlite:///{self.data / 'conversations.db'}"
 
     @property
+    def asked(self) -> int:
+        """How often the model was asked. What it was asked, it remembers of the last few only."""
+        return self.provider.counters["requests"]
+
+    @property
     def generation(self) -> str:
         return (self.data / "index" / "CURRENT").read_text()
 
@@ -171,9 +176,9 @@ def _assert_kept(turns: list[ConversationTurn], told: list[Told], session_id: st
 async def test_when_a_reader_leaves_the_model_is_not_kept_working(calm: House, words: int) -> None:
     calm.model.script = lambda request: replace(obedient(request), fault=Fault.HANG, fault_after=words)
     mine = await session(calm.client)
-    before = len(calm.provider.exchanges)
+    before = calm.asked
     reader = asyncio.create_task(stream(calm.client, QUESTION, session_id=mine))
-    await eventually(lambda: len(calm.provider.exchanges) > before, "the model is asked")
+    await eventually(lambda: calm.asked > before, "the model is asked")
     reader.cancel()
     await asyncio.wait([reader])
     await eventually(lambda: calm.provider.exchanges[-1].left_at is not None, "the model is left alone")
@@ -218,9 +223,9 @@ async def _files_at_rest(house: House) -> int:
 
 async def test_readers_beyond_the_places_are_turned_away_at_once(calm: House, full: bool) -> None:
     calm.model.script = lambda request: replace(obedient(request), fault=Fault.HANG)
-    before = len(calm.provider.exchanges)
+    before = calm.asked
     seated = [asyncio.create_task(stream(calm.client, QUESTION)) for _ in range(calm.places)]
-    await eventually(lambda: len(calm.provider.exchanges) >= before + calm.places, "every place is taken")
+    await eventually(lambda: calm.asked >= before + calm.places, "every place is taken")
     calm.model.script = obedient
 
     refused = await ask(calm.client, QUESTION)
