@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+from typing import Any, cast
+
+import httpx
 import pytest
 
+from bythebook import Book
 from bythebook.testing import Fault, Reply
-from served import Served, Serving, heard
+from bythebook.web.app import create_app
+from served import Served, Serving, heard, listening, settings_for
 from web.conftest import HORN
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -74,3 +81,28 @@ async def test_a_failure_is_the_last_event_of_a_stream_and_the_status_of_a_whole
     assert (told[-2].data, told[-1].name, told[-1].data["error"]) == ({"state": "failed"}, "error", "api_error")
     assert (whole.status_code, whole.json()["error"]) == (502, "api_error")
     assert whole.json()["request_id"] == whole.headers["x-request-id"]
+
+
+async def test_what_fails_beside_answering_ends_no_server(shelved: Path, model_folder: Path, tmp_path: Path) -> None:
+    class Unprepared:
+        """A book that cannot make ready what it needs later."""
+
+        def __init__(self, book: Book) -> None:
+            self._book = book
+            self.tried = asyncio.Event()
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._book, name)
+
+        async def prepare(self) -> None:
+            self.tried.set()
+            raise RuntimeError("half of it was imported")
+
+    settings = settings_for(shelved, model_folder, tmp_path)
+    async with Book.open(settings) as opened:
+        book = Unprepared(opened)
+        app = create_app(cast("Book", book), settings)
+        async with listening(app) as url, httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as client:
+            await book.tried.wait()
+            answers = [await client.post("/v1/ask", json=QUESTION) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [200] * 3

@@ -198,7 +198,7 @@ async def test_no_request_the_schema_can_think_of_is_an_accident(house: Served, 
         response = case.call(base_url=house.url, timeout=60)
         seen[response.status_code] += 1
         slowest = max(slowest, (response.elapsed, case.operation.label))
-        assert response.status_code != 500, case.as_curl_command()
+        assert response.status_code < 500, f"{response.text} {case.as_curl_command()}"
         case.validate_response(response, checks=CONFORMING)
         if response.status_code >= 400:
             try:

@@ -56,6 +56,7 @@ EVENTS = {
         logging.WARNING, "an outside call was given up", ("upstream", "stage", "state", "attempt", "error")
     ),
     "breaker": Told(logging.WARNING, "a circuit breaker has changed", ("upstream", "state")),
+    "aside_failed": Told(logging.WARNING, "what a server does beside answering has failed", ("error",)),
     "not_swept": Told(logging.WARNING, "what is old could not be forgotten now", ("error",)),
     "notes_lost": Told(logging.WARNING, "what was asked could not be written down", ("count", "error")),
     "opened": Told(logging.INFO, "a generation of the book was opened", ("generation", "pages", "chunks")),

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from bythebook.errors import BookError
+from bythebook.observe import log
 from bythebook.web.desk import Desk
 from bythebook.web.document import Documented, plain_name
 from bythebook.web.door import Door
@@ -25,7 +26,7 @@ from bythebook.web.routes import ask, completions, feedback, health, metrics, pa
 from bythebook.web.sweeping import keep_sweeping
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Coroutine
 
     from bythebook.assemble import Book
     from bythebook.settings import Settings
@@ -42,10 +43,8 @@ def create_app(book: Book, settings: Settings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         async with desk, asyncio.TaskGroup() as tasks:
-            aside = [
-                tasks.create_task(_prepare(book)),
-                tasks.create_task(keep_sweeping(book, session_days=settings.session_days)),
-            ]
+            work = (book.prepare(), keep_sweeping(book, session_days=settings.session_days))
+            aside = [tasks.create_task(_aside(each)) for each in work]
             yield
             for task in aside:
                 task.cancel()
@@ -79,8 +78,9 @@ def create_app(book: Book, settings: Settings) -> FastAPI:
     return app
 
 
-async def _prepare(book: Book) -> None:
-    """Load what the first question to a model would wait for, while others are answered already."""
-    # Without its database a server is alive but not ready, and finds it later by itself.
-    with suppress(BookError):
-        await book.prepare()
+async def _aside(work: Coroutine[Any, Any, None]) -> None:
+    """Work that nobody waits for. However it ends, questions are answered, and meet by themselves what it has met."""
+    try:
+        await work
+    except Exception as error:
+        log("aside_failed", error=error.code if isinstance(error, BookError) else type(error).__name__)
