@@ -83,7 +83,9 @@ async def test_a_failure_is_the_last_event_of_a_stream_and_the_status_of_a_whole
     assert whole.json()["request_id"] == whole.headers["x-request-id"]
 
 
-async def test_what_fails_beside_answering_ends_no_server(shelved: Path, model_folder: Path, tmp_path: Path) -> None:
+async def test_what_fails_beside_answering_ends_no_server(
+    shelved: Path, model_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     class Unprepared:
         """A book that cannot make ready what it needs later."""
 
@@ -106,3 +108,4 @@ async def test_what_fails_beside_answering_ends_no_server(shelved: Path, model_f
             await book.tried.wait()
             answers = [await client.post("/v1/ask", json=QUESTION) for _ in range(3)]
     assert [answer.status_code for answer in answers] == [200] * 3
+    assert "half of it was imported" in caplog.text

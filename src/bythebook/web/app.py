@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
     from bythebook.assemble import Book
     from bythebook.settings import Settings
+
+logger = logging.getLogger(__name__)
 
 
 def create_app(book: Book, settings: Settings) -> FastAPI:
@@ -82,5 +85,8 @@ async def _aside(work: Coroutine[Any, Any, None]) -> None:
     """Work that nobody waits for. However it ends, questions are answered, and meet by themselves what it has met."""
     try:
         await work
+    except BookError as error:
+        log("aside_failed", error=error.code)
     except Exception as error:
-        log("aside_failed", error=error.code if isinstance(error, BookError) else type(error).__name__)
+        log("aside_failed", error=type(error).__name__)
+        logger.error("work beside answering failed unexpectedly", exc_info=error)
