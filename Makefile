@@ -46,8 +46,8 @@ bench: $(DEVELOPMENT) $(MODEL)
 # At full size, an hour or so. What was counted and timed is printed as it comes.
 chaos: $(DEVELOPMENT) $(MODEL) $(CHROMIUM)
 	$(BIN)/python -m pytest --full-size --capture=no --verbose --collections="$(COLLECTIONS)" tests/chaos \
-		tests/upstream/test_over_sockets.py tests/web/test_hostile_input.py tests/browser/test_attacks.py \
-		tests/browser/test_poison.py tests/pages/test_capped.py tests/passages/test_qdrant_generations.py
+		tests/upstream/test_over_sockets.py tests/server/test_hostile_input.py tests/browser/test_attacks.py \
+		tests/browser/test_poison.py tests/sources/test_capped.py tests/index/test_qdrant_generations.py
 
 # Every figure beside its floor and its goal; fails below a floor.
 quality: $(RUNTIME) $(MODEL)

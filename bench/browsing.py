@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from bench.processes import ROOT
 from bythebook import Book, Settings
-from bythebook.pages.folder import Folder
+from bythebook.server.app import create_app
+from bythebook.server.http_protocol import Server
+from bythebook.sources.folder import Folder
 from bythebook.testing import Reply, ScriptedServer
-from bythebook.web.app import create_app
-from bythebook.web.listening import Server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -15,10 +15,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bythebook.answers.proof import prove
-from bythebook.assemble import Book
-from bythebook.passages import EVERYWHERE
-from bythebook.passages.evidence import weigh
+from bythebook.answers.verification import prove
+from bythebook.book import Book
+from bythebook.index import EVERYWHERE
+from bythebook.retrieval.evidence import weigh
 from bythebook.settings import Settings
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ import json
 import sys
 from pathlib import Path
 
-from bythebook.assemble import Book
-from bythebook.chunks.split import Sizes, split
-from bythebook.pages import Listed, Unreadable
-from bythebook.pages.folder import Folder
+from bythebook.book import Book
+from bythebook.chunking.splitter import Sizes, split
 from bythebook.settings import Settings
+from bythebook.sources import Listed, Unreadable
+from bythebook.sources.folder import Folder
 
 
 async def texts(folder: Path) -> list[str]:

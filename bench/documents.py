@@ -19,14 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.processes import python, run
-from bythebook.pages.capped import CappedReader
-from bythebook.pages.readers import html
-from bythebook.pages.readers.documents import has_chapters
+from bythebook.sources.readers import html
+from bythebook.sources.readers.sandbox import CappedReader, has_chapters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from bythebook.pages.compose import Part
+    from bythebook.sources.document import Part
 
 TOGETHER = 5
 _FENCE = re.compile(r"^`{3,}.*$", re.MULTILINE)

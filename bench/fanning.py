@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from bench.figures import Figure
 from bench.pages import write_book
 from bench.processes import bythebook, run
-from bythebook.vectors.local import cores
+from bythebook.embeddings.minilm.embedder import cores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,11 +23,12 @@ import numpy as np
 
 from bythebook.answers import support
 from bythebook.evals import Wanted
-from bythebook.evals.corpus import collection
+from bythebook.evals.datasets import collection
 from bythebook.evals.proof import Pairs
 from bythebook.evals.refusal import auroc, kinds, text_of
-from bythebook.evals.subject import opened, patient
-from bythebook.passages import EVERYWHERE, evidence
+from bythebook.evals.runner import opened, patient
+from bythebook.index import EVERYWHERE
+from bythebook.retrieval import evidence
 from bythebook.settings import Settings
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from bythebook.evals.corpus import Question
-    from bythebook.evals.subject import Subject
+    from bythebook.evals.datasets import Question
+    from bythebook.evals.runner import Subject
 
     Numbers = NDArray[np.float64]
 
@@ -135,7 +136,7 @@ async def _evidence(subject: Subject, questions: Sequence[Question], names: Sequ
 
 async def proof(given: argparse.Namespace) -> dict[str, Any]:
     """Each claim compared by meaning, also where the words would do."""
-    from bythebook.assemble import Book
+    from bythebook.book import Book
 
     trials = []
     settings = Settings.load({"data_dir": given.data_dir})

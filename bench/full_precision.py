@@ -11,10 +11,9 @@ from pathlib import Path
 
 import onnx
 
-from bythebook.vectors import fetch
-from bythebook.vectors.convert import full_graph
-from bythebook.vectors.tensors import read_tensors
-from bythebook.vectors.weights import WEIGHTS, published
+from bythebook.embeddings.minilm import download
+from bythebook.embeddings.minilm.download import WEIGHTS, published
+from bythebook.embeddings.minilm.onnx_export import full_graph, read_tensors
 
 GRAPH, CONSTANTS = "graph.onnx", "constants.bin"
 
@@ -22,7 +21,7 @@ GRAPH, CONSTANTS = "graph.onnx", "constants.bin"
 def write(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     given = os.environ.get("BYTHEBOOK_MODEL_SOURCE")
-    source = Path(given) if given else fetch.fetch(folder)
+    source = Path(given) if given else download.fetch(folder)
     written = full_graph(read_tensors(published(source, WEIGHTS)), beside=CONSTANTS)
     model = onnx.load_model_from_string(written.graph)
     for value in (*model.graph.input, *model.graph.output):

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from bythebook.pages import LeftOut, Listed, Skipped, Unreadable
-from bythebook.pages.generators import Aside, Wish, configuration_in
-from bythebook.pages.project import Project
+from bythebook.sources import LeftOut, Listed, Skipped, Unreadable
+from bythebook.sources.projects import Aside, Wish, configuration_in
+from bythebook.sources.projects.project import Project
 
 SITE = "https://book.example.test"
 _ID = re.compile(r"\s(?:id|name)=(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))")

@@ -17,13 +17,13 @@ from statistics import fmean, median
 from time import perf_counter
 from typing import Any
 
-from bythebook.answers.agent import Speaker
-from bythebook.answers.chat import Endpoint
-from bythebook.conversations.followups.rule import standalone
+from bythebook.conversations.followups.rules import standalone
 from bythebook.evals import Wanted
 from bythebook.evals.followups import overlap, turns
-from bythebook.evals.sampling import intervals
-from bythebook.passages.words import Words
+from bythebook.evals.metrics import intervals
+from bythebook.index.terms import Words
+from bythebook.llm.client import Endpoint
+from bythebook.llm.generator import Speaker
 from bythebook.settings import Settings
 from bythebook.upstream.deadline import Deadline
 

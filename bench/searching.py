@@ -27,21 +27,20 @@ import numpy as np
 import qdrant_edge as edge
 
 from bench.pages import Author, things
-from bythebook.chunks import Chunk
-from bythebook.passages import EVERYWHERE, Passage
-from bythebook.passages.calibration import UNTRIED
-from bythebook.passages.catalogue import Catalogue
-from bythebook.passages.edge import BM25, DENSE, DEPTH, EdgeStore
-from bythebook.passages.retriever import Retriever
-from bythebook.passages.shelf import Edition
-from bythebook.passages.words import Words
-from bythebook.vectors import Identity
-from bythebook.vectors.arriving import arriving
+from bythebook.chunking import Chunk
+from bythebook.embeddings import Identity, arriving
+from bythebook.index import EVERYWHERE, Passage
+from bythebook.index.catalog import Catalogue
+from bythebook.index.edge_store import BM25, DENSE, DEPTH, EdgeStore
+from bythebook.index.provider import Edition
+from bythebook.index.terms import Words
+from bythebook.retrieval.calibration import UNTRIED
+from bythebook.retrieval.retriever import Retriever
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 
-    from bythebook.vectors import Texts, Vector
+    from bythebook.embeddings import Texts, Vector
 
 DIMENSION, WORDS = 384, Words(90.5)
 CHUNKS_OF_A_PAGE, SENTENCES, POOL = 10, 7, 20_000

@@ -25,20 +25,20 @@ from urllib.parse import urlsplit
 from bench.figures import Figure
 from bench.marking import NAVIGATION, facts, mark
 from bench.processes import ROOT, bythebook, python
-from bythebook.assemble import Book
-from bythebook.chunks.split import Sizes, split
-from bythebook.pages import Kind, Listed
-from bythebook.pages.folder import Folder
-from bythebook.pages.generators import Style
-from bythebook.pages.site import Limits
-from bythebook.pages.site.source import Site
+from bythebook.book import Book
+from bythebook.chunking.splitter import Sizes, split
 from bythebook.settings import Settings
+from bythebook.sources import Kind, Listed
+from bythebook.sources.folder import Folder
+from bythebook.sources.projects import Style
+from bythebook.sources.website import Limits
+from bythebook.sources.website.source import Site
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from bythebook.chunks import Chunk
-    from bythebook.pages import Page, PageSource
+    from bythebook.chunking import Chunk
+    from bythebook.sources import Page, PageSource
 
 DATA = ROOT.parent / "shared" / "data" / "docs"
 SITES = {"docusaurus": "site_docusaurus_physical_ai_textbook", "mkdocs": "site_mkdocs_material_docs"}
@@ -215,7 +215,7 @@ def _same(chunk: Chunk) -> tuple[str, str, str, str]:
 
 def quick(roots: list[Path], work: Path) -> Iterator[Figure]:
     """Pages a second, apart from embedding: of reading alone, and of fetching and reading."""
-    from bythebook.pages.readers import html
+    from bythebook.sources.readers import html
 
     texts = [file.read_text(encoding="utf-8") for root in roots for file in root.rglob("*.html")]
     before = time.process_time()

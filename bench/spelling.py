@@ -18,18 +18,18 @@ from typing import TYPE_CHECKING
 
 from bench.fitting import progress
 from bythebook.evals import Wanted
-from bythebook.evals.corpus import collection
+from bythebook.evals.datasets import collection
 from bythebook.evals.retrieval import ndcg
-from bythebook.evals.subject import opened
-from bythebook.passages import EVERYWHERE
-from bythebook.passages.retriever import CANDIDATES, ranked
+from bythebook.evals.runner import opened
+from bythebook.index import EVERYWHERE
+from bythebook.retrieval.retriever import CANDIDATES, ranked
 from bythebook.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bythebook.evals.corpus import Question
-    from bythebook.evals.subject import Subject
+    from bythebook.evals.datasets import Question
+    from bythebook.evals.runner import Subject
 
 NAMES = 300
 _FEW = 3

@@ -21,7 +21,7 @@ from bench.processes import ROOT
 from bythebook import AgentRequest, Book, BookError, Citation, Settings
 from bythebook.conversations import TurnState
 from bythebook.evals.answers import stands
-from bythebook.testing import Reply, Request, ScriptedServer, ToolCall, obedient
+from bythebook.testing import Reply, Request, ScriptedServer, ToolCall, cooperative_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -211,7 +211,7 @@ def careless(request: Request) -> Reply:
         return Reply(tool_calls=(ToolCall("search_docs", json.dumps({"query": TOO_MUCH, "top_k": 500})),))
     if request.tools and "invalid_input" in said:
         return Reply(tool_calls=(ToolCall("search_docs", json.dumps({"query": TOO_MUCH})),))
-    return obedient(request)
+    return cooperative_model(request)
 
 
 async def with_tools(data: Path) -> str:

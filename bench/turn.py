@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bythebook.assemble import Book
+from bythebook.book import Book
 from bythebook.settings import Settings
 from bythebook.testing import Reply, Request, ScriptedServer, ToolCall, Usage
 

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings as hypothesis_settings
 
-from bythebook.assemble import Book
+from bythebook.book import Book
+from bythebook.embeddings.minilm import download
 from bythebook.errors import ConfigurationError
 from bythebook.settings import Settings
-from bythebook.vectors import installed
-from conversations.postgres import Server, running_postgres
+from tests.support.postgres import Server, running_postgres
 
 if TYPE_CHECKING:
-    from bythebook.conversations.database import Database
+    from bythebook.database.engine import Database
     from bythebook.testing import ScriptedServer
 
 LIGHTHOUSE = Path(__file__).parent / "books" / "lighthouse"
@@ -57,7 +57,7 @@ def model_folder() -> Path:
     """Where the embedding model is. Without it a test is skipped; in CI it fails."""
     folder = Settings.load().model_folder
     try:
-        installed.find(folder)
+        download.find(folder)
     except ConfigurationError as error:
         if os.environ.get("CI"):
             raise
@@ -84,7 +84,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture
 async def database(url: str) -> AsyncIterator[Database]:
     """An open database with the newest tables and nothing in them, of each kind in turn."""
-    from bythebook.conversations.database import open_database
+    from bythebook.database.engine import open_database
 
     async with open_database(url) as opened:
         yield opened

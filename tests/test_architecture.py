@@ -18,29 +18,46 @@ import bythebook
 ROOT = Path(bythebook.__file__).parent
 
 ORDER = (
-    ("errors", "wire", "observe", "together"),
+    ("errors", "serialization", "telemetry", "concurrency"),
     ("upstream",),
-    ("pages",),
-    ("chunks",),
-    ("vectors",),
-    ("passages",),
+    ("sources",),
+    ("chunking",),
+    ("embeddings",),
+    ("index",),
+    ("retrieval",),
+    ("database",),
     ("conversations",),
     ("answers",),
-    ("access", "gaps"),
-    ("ingest", "memory", "course", "witness", "ask", "status", "introduction"),
-    ("checks", "settings"),
-    ("kept", "embedders", "sources"),
-    ("assemble", "indexes"),
-    ("web", "mcp", "evals"),
+    ("llm",),
+    ("access", "feedback"),
+    ("ingest",),
+    ("settings",),
+    ("qa",),
+    ("book", "admin"),
+    ("server", "mcp", "evals"),
     ("cli", "testing", "__main__", "__init__"),
 )
 """A part may use parts of an earlier line; parts of one line may use each other, but not in a circle."""
 
-STAGES = ("upstream", "pages", "chunks", "vectors", "passages", "conversations", "answers", "access", "ingest")
+STAGES = (
+    "upstream",
+    "sources",
+    "chunking",
+    "embeddings",
+    "index",
+    "retrieval",
+    "conversations",
+    "answers",
+    "llm",
+    "qa",
+    "access",
+    "feedback",
+    "ingest",
+)
 READ_THE_ENVIRONMENT = ("settings", "cli")
-AGENT_CONFIG = "bythebook.answers.config"
+AGENT_CONFIG = "bythebook.llm.config"
 """Has a door of its own, `AgentConfig.from_env`, for those who use the agent without the settings."""
-METRICS = "bythebook.observe.metrics"
+METRICS = "bythebook.telemetry.prometheus"
 """Sets a variable, for a library that takes a folder from nowhere else."""
 RAY = "bythebook.ingest.ray"
 """Sets two, for a library that is told from nowhere else to be quiet and to keep its figures to itself."""
@@ -63,7 +80,7 @@ HEAVY = (
     "ray",
 )
 
-LONGEST_FUNCTION, LONGEST_MODULE, MOST_ARGUMENTS = 60, 400, 7
+LONGEST_FUNCTION, LONGEST_MODULE, MOST_ARGUMENTS = 60, 700, 7
 
 
 @dataclass(frozen=True, slots=True)

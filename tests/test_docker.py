@@ -100,7 +100,7 @@ def test_the_image_does_not_run_as_root() -> None:
 
 
 def test_the_health_check_asks_a_route_that_exists() -> None:
-    from bythebook.web.routes import health
+    from bythebook.server.routes import health
 
     (check,) = _of("HEALTHCHECK", LAST_STAGE)
     script = json.loads(check.partition("CMD ")[2])[-1]

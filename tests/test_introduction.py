@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bythebook import Book, Outcome
-from bythebook.introduction import _questions
-from bythebook.passages.catalogue import Listed
+from bythebook.index.catalog import Listed
+from bythebook.qa.suggestions import _questions
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bythebook.together import together, turn
+from bythebook.concurrency import together, turn
 
 
 async def test_results_come_in_the_order_of_the_work() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from training.judge import Tried, judged
 from training.pairs import ANSWERS, cutter, for_training
 

@@ -12,9 +12,9 @@ import pytest
 from bythebook import errors
 from bythebook.answers import AgentResponse, Outcome, ResponseMetadata
 from bythebook.errors import BookError, NotFound, RateLimited
-from bythebook.passages import RetrievalContext, citation
-from bythebook.wire import as_json, error_response
-from passages_here import result
+from bythebook.retrieval import RetrievalContext, citation
+from bythebook.serialization import as_json, error_response
+from tests.support.passages import result
 
 
 @dataclass(frozen=True)

@@ -13,19 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bythebook.vectors.convert import LONGEST, Bytes, _layer, _norm
-from bythebook.vectors.graph import Graph
-from bythebook.vectors.installed import CONSTANTS, GRAPH
-from bythebook.vectors.local import LAST
-from bythebook.vectors.tensors import read_tensors
+from bythebook.embeddings.minilm.download import CONSTANTS, GRAPH
+from bythebook.embeddings.minilm.embedder import LAST
+from bythebook.embeddings.minilm.onnx_export import LONGEST, Bytes, Graph, _layer, _norm, read_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from bythebook.vectors.convert import Arithmetic
-    from bythebook.vectors.graph import Written
+    from bythebook.embeddings.minilm.onnx_export import Arithmetic, Written
 
     Weights = Mapping[str, NDArray[np.float32]]
 

@@ -19,24 +19,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.fitting import PROOF, progress
-
 from bythebook.answers import support
-from bythebook.assemble import Book
+from bythebook.book import Book
 from bythebook.evals import Wanted
 from bythebook.evals.answers import contains
-from bythebook.evals.corpus import collection
+from bythebook.evals.datasets import collection
 from bythebook.evals.proof import Pairs
 from bythebook.evals.refusal import kinds, text_of
-from bythebook.evals.subject import opened, patient
-from bythebook.passages import EVERYWHERE, evidence
+from bythebook.evals.runner import opened, patient
+from bythebook.index import EVERYWHERE
+from bythebook.retrieval import evidence
 from bythebook.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from bythebook.evals.corpus import Question
-    from bythebook.evals.subject import Subject
-    from bythebook.passages.evidence import Weighed
+    from bythebook.evals.datasets import Question
+    from bythebook.evals.runner import Subject
+    from bythebook.retrieval.evidence import Weighed
 
     Row = dict[str, Any]
 

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from bench.fitting import Trial, fitted
 
+from bench.fitting import Trial, fitted
 from bythebook.evals.refusal import auroc
-from bythebook.passages import evidence
+from bythebook.retrieval import evidence
 from training.split import rows
 
 if TYPE_CHECKING:

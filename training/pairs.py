@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bythebook.vectors import installed
-from bythebook.vectors.local import FIRST, LAST
-from bythebook.vectors.pieces import Pieces
+from bythebook.embeddings.minilm import download as installed
+from bythebook.embeddings.minilm.embedder import FIRST, LAST
+from bythebook.embeddings.minilm.wordpiece import Pieces
 from training.gather import NEAR_MISSES, OUT_OF_BOOK
 from training.split import articles_aside, claim_aside, question_aside, rows
 

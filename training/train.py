@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from bythebook.vectors.tensors import read_tensors
+from bythebook.embeddings.minilm.onnx_export import read_tensors
 from training.network import Reader
 
 if TYPE_CHECKING:

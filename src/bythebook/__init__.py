@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bythebook.answers import AgentRequest, AgentResponse, Outcome, ResponseMetadata
     from bythebook.answers.events import Answered, Entered, Said, Searched, State
-    from bythebook.assemble import Book
+    from bythebook.book import Book
     from bythebook.errors import (
         BookError,
         ConfigurationError,
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
         RetrievalError,
         Unavailable,
     )
+    from bythebook.index import Filters
     from bythebook.ingest import Report
-    from bythebook.passages import Citation, Filters, RetrievalContext, RetrievalResult
+    from bythebook.retrieval import Citation, RetrievalContext, RetrievalResult
     from bythebook.settings import Settings
 
 __all__ = [
@@ -57,7 +58,7 @@ __all__ = [
 # Each name is imported when it is first asked for, so that importing the package costs nothing.
 _HOMES = {
     "bythebook.answers": ("AgentRequest", "AgentResponse", "Outcome", "ResponseMetadata"),
-    "bythebook.assemble": ("Book",),
+    "bythebook.book": ("Book",),
     "bythebook.answers.events": ("Answered", "Entered", "Said", "Searched", "State"),
     "bythebook.errors": (
         "BookError",
@@ -72,7 +73,8 @@ _HOMES = {
         "Unavailable",
     ),
     "bythebook.ingest": ("Report",),
-    "bythebook.passages": ("Citation", "Filters", "RetrievalContext", "RetrievalResult"),
+    "bythebook.index": ("Filters",),
+    "bythebook.retrieval": ("Citation", "RetrievalContext", "RetrievalResult"),
     "bythebook.settings": ("Settings",),
 }
 

@@ -1,4 +1,7 @@
-"""Settings: read once, at the door. Arguments win over the environment, `.env`, `bythebook.toml` and defaults."""
+"""Settings: read once, at the door. Arguments win over the environment, `.env`, `bythebook.toml` and defaults.
+
+Checks: what may stand in a setting beyond what its type says.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,21 @@ import re
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from bythebook.answers.config import ALIASES, AgentConfig, Followups, Unsupported
-from bythebook.answers.providers import NO_KEY_NEEDED, Mode
-from bythebook.checks import check
+from bythebook.embeddings.config import COHERE, COHERE_BATCH, LOCAL, Choice, Limits
 from bythebook.errors import ConfigurationError, InputError
-from bythebook.vectors.choice import COHERE, COHERE_BATCH, LOCAL, Choice, Limits
-from bythebook.wire import as_json
+from bythebook.llm.config import ALIASES, AgentConfig, Followups, Unsupported
+from bythebook.llm.providers import NO_KEY_NEEDED, Mode
+from bythebook.serialization import as_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from bythebook.index.backends import IndexConfig
+    from bythebook.sources.factory import SourceOptions
+
 
 PREFIX = "BYTHEBOOK_"
 FILE = "bythebook.toml"
@@ -208,6 +217,48 @@ class Settings:
         url = self.embedder_url or ("" if cohere else self.base_url)
         return Choice(name, url=url, api_key=self._embedder_key(cohere=cohere), limits=limits)
 
+    def index_config(self) -> IndexConfig:
+        """Where the index is kept, and how a Qdrant server is used."""
+        from bythebook.index.backends import IndexConfig
+
+        return IndexConfig(
+            data_dir=self.data_dir,
+            url=self.qdrant_url,
+            api_key=self.qdrant_api_key,
+            collection=self.collection_name,
+            shards=self.qdrant_shards,
+            replicas=self.qdrant_replicas,
+            on_disk=self.qdrant_on_disk == "on",
+            exact=self.qdrant_exact == "on",
+            # The rest of the time to the first word is for saying that the server did not answer.
+            read_timeout=0.8 * self.first_token_seconds,
+            retire_after=2 * self.answer_seconds,
+        )
+
+    def source_options(self) -> SourceOptions:
+        """How sources are read."""
+        from bythebook.sources.factory import SourceOptions
+        from bythebook.sources.website import Limits as SiteLimits
+
+        limits = SiteLimits(
+            pages=self.site_pages,
+            depth=self.site_depth,
+            megabytes=self.site_megabytes,
+            minutes=self.site_minutes,
+            delay=self.site_delay,
+            private=self.allow_private == "on",
+        )
+        return SourceOptions(
+            cache_folder=self.data_dir / "sites",
+            site_url=self.site_url,
+            style=self.site_style,
+            include=self.site_include,
+            version=self.site_version,
+            locale=self.site_locale,
+            builder=self.site_builder,
+            limits=limits,
+        )
+
     def _embedder_key(self, *, cohere: bool) -> str:
         """The key for the embedder's address. That of another address is not shown to it."""
         if cohere:
@@ -354,3 +405,67 @@ def _number(kind: Any, value: Any) -> float:
         return int(value) if whole else float(value)
     except (TypeError, ValueError):
         raise ValueError("use a whole number" if whole else "use a number") from None
+
+
+def check(name: str, value: Any) -> None:
+    """Raises ValueError, InputError or ConfigurationError, with what is expected, for a value that is not fine."""
+    if name in _CHECKS:
+        _CHECKS[name](value)
+
+
+def _is_embedder(name: str) -> None:
+    from bythebook.embeddings.config import check as check_embedder
+
+    if name:
+        check_embedder(name)
+
+
+def _is_limit(text: str) -> None:
+    from bythebook.access import Limit
+
+    Limit.parse(text)
+
+
+def _is_server(url: str) -> None:
+    _is_address(url, like="http://localhost:6333")
+
+
+def _is_site(url: str) -> None:
+    _is_address(url, like="https://my-book.example/")
+
+
+def _is_address(url: str, *, like: str) -> None:
+    if url and not re.fullmatch(r"https?://[^/\s]+(/\S*)?", url, re.I):
+        raise ValueError(f"use an address, as {like}")
+
+
+def _is_collection(name: str) -> None:
+    if not name.strip() or len(name) > 200 or re.search(r'[<>:"/\\|?*\x00-\x1f]', name):
+        raise ValueError("use a name of up to 200 letters, digits, - and _")
+
+
+def _are_origins(listed: tuple[str, ...]) -> None:
+    from bythebook.access.site_tokens import checked_origin
+
+    for each in listed:
+        checked_origin(each)
+
+
+def _are_asides(listed: tuple[str, ...]) -> None:
+    from bythebook.sources.projects import Aside
+
+    known = [*(str(aside) for aside in Aside), "all"]
+    if wrong := [each for each in listed if each not in known]:
+        raise ValueError(f"{wrong[0]!r} is none of {', '.join(known)}")
+
+
+_CHECKS: Mapping[str, Callable[[Any], None]] = {
+    "embedder": _is_embedder,
+    "rate_limit_key": _is_limit,
+    "rate_limit_address": _is_limit,
+    "cors_origins": _are_origins,
+    "site_include": _are_asides,
+    "site_url": _is_site,
+    "qdrant_url": _is_server,
+    "collection_name": _is_collection,
+}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bythebook.access import ANYONE, Caller, Limit, Scope
-from bythebook.access.sites import checked_origin, reading
+from bythebook.access.site_tokens import checked_origin, reading
 from bythebook.errors import InputError
 
 SITE = Caller("", frozenset({Scope.ASK}), "k1", frozenset({"https://docs.example"}), 5)

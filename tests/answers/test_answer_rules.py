@@ -11,8 +11,9 @@ import pytest
 
 from bythebook.answers import AgentRequest, AgentResponse, Outcome, ResponseMetadata
 from bythebook.errors import InputError
-from bythebook.passages import Citation, Filters, citation
-from passages_here import result
+from bythebook.index import Filters
+from bythebook.retrieval import Citation, citation
+from tests.support.passages import result
 
 FOUND = result("The lamp burns oil.", score=0.75)
 CITED = citation(FOUND, 4, 8, number=1)

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bythebook.answers.extractive import MOST, cite, extract
-from bythebook.answers.refusal import nearest_sections, refusal
-from bythebook.chunks.units import units
-from bythebook.passages.evidence import Weighed
-from bythebook.passages.words import Words
-from passages_here import result
+from bythebook.answers.extractive import MOST, cite, extract, nearest_sections, refusal
+from bythebook.chunking.spans import units
+from bythebook.index.terms import Words
+from bythebook.retrieval.evidence import Weighed
+from tests.support.passages import result
 
 if TYPE_CHECKING:
-    from bythebook.passages import RetrievalResult
+    from bythebook.retrieval import RetrievalResult
 
 WORDS = Words(20.0)
 

@@ -9,10 +9,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from answers.passages import found
-from bythebook.answers.cleaning import clean
-from bythebook.answers.markers import Passages, numbered
-from bythebook.answers.streaming import Preview
+from bythebook.answers.citation_markers import Passages, numbered
+from bythebook.answers.preview import Preview
+from bythebook.answers.sanitizer import clean
+from tests.support.retrieval_results import found
 
 RESULTS = found("Nodes talk.", "Topics carry messages.", "Isaac Sim is a simulator.")
 BOOK = "https://book.example/docs"

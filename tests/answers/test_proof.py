@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from answers.letters import Letters
-from answers.passages import Lexicon, found
-from bythebook.answers.proof import Proof, prove
+from bythebook.answers.verification import Proof, prove
+from tests.support.letter_embedder import Letters
+from tests.support.retrieval_results import Lexicon, found
 
 if TYPE_CHECKING:
-    from bythebook.answers.proof import Unsupported
+    from bythebook.answers.verification import Unsupported
 
 WAYS: list[Unsupported] = ["remove", "mark"]
 

@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 
 from bythebook.answers import AgentResponse, Outcome
 from bythebook.answers.extractive import cite, extract
-from bythebook.chunks.split import Sizes, split
-from bythebook.chunks.units import left_open, units
-from bythebook.passages.evidence import Weighed
-from bythebook.passages.retriever import result_of
-from bythebook.passages.words import Words
-from markdown_pages import MARKDOWN, page_of
-from wordbook import WordBook, count_words
+from bythebook.chunking.spans import left_open, units
+from bythebook.chunking.splitter import Sizes, split
+from bythebook.index.terms import Words
+from bythebook.retrieval.evidence import Weighed
+from bythebook.retrieval.retriever import result_of
+from tests.support.markdown_strategies import MARKDOWN, page_of
+from tests.support.word_embedder import WordBook, count_words
 
 if TYPE_CHECKING:
-    from bythebook.assemble import Book
-    from bythebook.passages.shelf import Edition
+    from bythebook.book import Book
+    from bythebook.index.provider import Edition
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "docs"
 WORDS = Words(20.0)

@@ -7,8 +7,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bythebook.answers.prompts import SYSTEM
-from bythebook.answers.secrecy import Secret, kept_secret
+from bythebook.answers.prompt_leak import Secret, kept_secret
+from bythebook.llm.prompts import SYSTEM
 
 WORDS = SYSTEM.split()
 

@@ -16,7 +16,7 @@ from fastapi import FastAPI, Response
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
 from bythebook.testing import Reply, Script
-from served import Served, listening, serving, settings_for
+from tests.support.server import Served, listening, serving, settings_for
 
 PATIENCE_MS = 60_000
 expect.set_options(timeout=PATIENCE_MS)

@@ -11,11 +11,11 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Route, expect
 
-from browser.conftest import HORN, Opening, Part
-from browser.watched import CANARY, watched
 from bythebook import Book, Settings
 from bythebook.testing import Reply
-from served import Served, serving, settings_for
+from tests.browser.conftest import HORN, Opening, Part
+from tests.support.dom_watcher import CANARY, watched
+from tests.support.server import Served, serving, settings_for
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -12,12 +12,12 @@ import pytest_asyncio
 from fastapi import FastAPI, Response
 from playwright.async_api import Page, Route, expect
 
-from browser import recipes
-from browser.conftest import Opening
-from browser.generated import SITES, Generated, unpack_real, write_small
 from bythebook import Book, Settings
-from bythebook.testing import obedient
-from served import listening, serving, settings_for
+from bythebook.testing import cooperative_model
+from tests.browser.conftest import Opening
+from tests.support import widget_recipes
+from tests.support.generated_sites import SITES, Generated, unpack_real, write_small
+from tests.support.server import listening, serving, settings_for
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -33,11 +33,11 @@ class Published:
     def page(self, path: str) -> str:
         html = (self.folder / path).read_text(encoding="utf-8")
         if path.startswith("sphinx"):
-            return html.replace("<head>", f"<head>{recipes.tag('sphinx', self.book)}")
+            return html.replace("<head>", f"<head>{widget_recipes.tag('sphinx', self.book)}")
         if "docusaurus" in path:
-            return html.replace("<head>", f"<head>{recipes.tag('docusaurus', self.book)}", 1)
+            return html.replace("<head>", f"<head>{widget_recipes.tag('docusaurus', self.book)}", 1)
         kind = "material" if "material" in path else "plain"
-        return html.replace("</body>", f"{recipes.tag(kind, self.book)}</body>")
+        return html.replace("</body>", f"{widget_recipes.tag(kind, self.book)}</body>")
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="module")
@@ -72,7 +72,7 @@ async def published(
             "first_token_seconds": 60.0,
             "answer_seconds": 120.0,
         }
-        async with serving(settings_for(work / "data", model_folder, work, **more), script=obedient) as served:
+        async with serving(settings_for(work / "data", model_folder, work, **more), script=cooperative_model) as served:
             site.book = served.url
             yield site
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from browser import poison
-from browser.conftest import Opening
-from browser.poison import Poisoned
-from browser.watched import CANARY, Watched, watched
 from bythebook import Book, Settings
-from bythebook.answers.prompts import SYSTEM
-from bythebook.testing import Script, gullible
-from served import Served, serving, settings_for
+from bythebook.llm.prompts import SYSTEM
+from bythebook.testing import Script, injectable_model
+from tests.browser.conftest import Opening
+from tests.support import poisoned_pages
+from tests.support.dom_watcher import CANARY, Watched, watched
+from tests.support.poisoned_pages import Poisoned
+from tests.support.server import Served, serving, settings_for
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -27,17 +27,17 @@ SECRETS = tuple(" ".join(rule.split()[:9]) for rule in SYSTEM.split("\n") if len
 @pytest.fixture(scope="session")
 def poisoned(request: pytest.FixtureRequest, collections: Path | None) -> list[Poisoned]:
     """All of them and those of others where there are any, or one of each way."""
-    pages = list(poison.written())
+    pages = list(poisoned_pages.written())
     if not request.config.getoption("--full-size"):
-        return pages[:: len(poison.WAYS) * 3 + 1]
+        return pages[:: len(poisoned_pages.WAYS) * 3 + 1]
     there = collections is not None and (collections / "bipia").exists()
-    return pages + (list(poison.collected(collections)) if there and collections else [])
+    return pages + (list(poisoned_pages.collected(collections)) if there and collections else [])
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
 async def shelf(poisoned: list[Poisoned], model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("poison")
-    poison.publish(poisoned, folder / "pages")
+    poisoned_pages.publish(poisoned, folder / "pages")
     settings = Settings.load(
         {"data_dir": folder / "data", "model_folder": model_folder, "site_url": BOOK}, folder=folder
     )
@@ -77,8 +77,8 @@ async def uncited(reader: Watched, poisoned: list[Poisoned]) -> list[str]:
     ("script", "mode"),
     [
         pytest.param(None, "auto", id="no model"),
-        pytest.param(gullible, "prefetch", id="obeying what it is handed"),
-        pytest.param(gullible, "tool", id="obeying what it finds"),
+        pytest.param(injectable_model, "prefetch", id="obeying what it is handed"),
+        pytest.param(injectable_model, "tool", id="obeying what it finds"),
     ],
 )
 async def test_s1_no_order_on_a_page_reaches_a_reader(

@@ -10,9 +10,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from browser.conftest import ANSWER, HORN, Elsewhere, Opening
-from bythebook.access.keyring import Keyring
-from served import Served, serving, settings_for
+from bythebook.access.api_keys import Keyring
+from tests.browser.conftest import ANSWER, HORN, Elsewhere, Opening
+from tests.support.server import Served, serving, settings_for
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

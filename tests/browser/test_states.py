@@ -7,9 +7,9 @@ import asyncio
 import pytest
 from playwright.async_api import Page, Route, expect
 
-from browser.conftest import HORN, Elsewhere, Opening, Part, violations
 from bythebook.testing import Fault, Reply
-from served import Served
+from tests.browser.conftest import HORN, Elsewhere, Opening, Part, violations
+from tests.support.server import Served
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import expect
 
-from browser.conftest import HORN, Elsewhere, Opening, Part, violations
 from bythebook.testing import Reply
-from served import Served
+from tests.browser.conftest import HORN, Elsewhere, Opening, Part, violations
+from tests.support.server import Served
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -16,9 +16,9 @@ import httpx
 import pytest
 
 from bythebook.conversations import ConversationTurn, TurnState
-from bythebook.conversations.sql import open_conversations
-from bythebook.testing import Fault, Reply, Request, ScriptedServer, obedient
-from live import Live, Told, ask, eventually, live, reading, session, stream
+from bythebook.conversations.store import open_conversations
+from bythebook.testing import Fault, Reply, Request, ScriptedServer, cooperative_model
+from tests.support.live_server import Live, Told, ask, eventually, live, reading, session, stream
 
 QUESTION = "How often does the fog horn sound?"
 
@@ -41,7 +41,7 @@ async def test_a_server_that_is_told_to_stop_lets_answers_finish_and_ends_the_ot
 
     def script(asked: Request) -> Reply:
         """Every other reader gets an answer, slowly; to the rest the model has nothing more to say."""
-        reply = replace(obedient(asked), delay_token=0.02)
+        reply = replace(cooperative_model(asked), delay_token=0.02)
         return reply if asked.number % 2 else replace(reply, fault=Fault.HANG, fault_after=2)
 
     async with ScriptedServer(script) as model:

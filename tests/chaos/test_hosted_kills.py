@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from killing import MOMENTS, Killing
 
+from bythebook.embeddings import Identity
 from bythebook.testing import EmbeddingFault
-from bythebook.vectors import Identity
-from index_contents import contents
+from tests.support.index_contents import contents
+from tests.support.ingest_kills import MOMENTS, Killing
 
 DIMENSION, BATCH = 1024, 4
 EMBEDDER = "cohere:scripted"

@@ -17,25 +17,25 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from bythebook import AgentRequest
-from bythebook.answers.agent import Speaker
-from bythebook.answers.chat import Endpoint
-from bythebook.answers.config import AgentConfig
 from bythebook.answers.events import Said
-from bythebook.ask import Asker
 from bythebook.conversations import Conversation, Conversations, Message, TurnState
-from bythebook.conversations.sql import open_conversations
-from bythebook.course import Stage
+from bythebook.conversations.store import open_conversations
+from bythebook.embeddings.minilm.embedder import IDENTITY, local_embedder
 from bythebook.errors import DeadlineExceeded
-from bythebook.passages.generations import Generations
-from bythebook.passages.retriever import Retriever
-from bythebook.passages.shelf import DiskLibrary, Edition, Shelf
+from bythebook.index.generations import Generations
+from bythebook.index.provider import DiskLibrary, Edition, Shelf
+from bythebook.llm.client import Endpoint
+from bythebook.llm.config import AgentConfig
+from bythebook.llm.generator import Speaker
+from bythebook.qa.pipeline import Asker
+from bythebook.qa.request import Stage
+from bythebook.retrieval.retriever import Retriever
+from bythebook.serialization import error_response
 from bythebook.testing import Fault, Reply, ScriptedServer
 from bythebook.testing.clock import StandingLoop, standing_time
-from bythebook.vectors.local import IDENTITY, local_embedder
-from bythebook.wire import error_response
 
 if TYPE_CHECKING:
-    from bythebook.vectors import Embedder, Vector
+    from bythebook.embeddings import Embedder, Vector
 
 HORN = "The horn gives two blasts of three seconds every ninety seconds."
 QUESTION = "How often does the fog horn sound?"

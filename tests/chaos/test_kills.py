@@ -10,10 +10,9 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from killing import MOMENTS, Killing, show
-
-from bythebook.vectors.local import AHEAD, IDENTITY, cores
-from index_contents import contents
+from bythebook.embeddings.minilm.embedder import AHEAD, IDENTITY, cores
+from tests.support.index_contents import contents
+from tests.support.ingest_kills import MOMENTS, Killing, show
 
 if TYPE_CHECKING:
     import pytest

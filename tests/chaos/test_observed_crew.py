@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from live import ask, eventually, live, reading
+from tests.support.live_server import ask, eventually, live, reading
 
 KEY = "canary-key-5d1f"
 PASSWORD = "canary-w0rd"  # noqa: S105 - a made up one

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 import bythebook
-from bythebook.vectors.local import IDENTITY
-from index_contents import contents
+from bythebook.embeddings.minilm.embedder import IDENTITY
+from tests.support.index_contents import contents
 
 WORDS = "lamp horn keeper oil page fog wick lens ship storm stair night log rope bell glass".split()
 PAGES = 100

@@ -25,15 +25,15 @@ from pathlib import Path
 import httpx
 import pytest
 import pytest_asyncio
-from leaving import come_and_go, slow_and_endless_for_leavers
 
 from bythebook.conversations import ConversationTurn, TurnState
-from bythebook.conversations.sql import open_conversations
-from bythebook.passages.generations import copy_tree
-from bythebook.passages.shelf import CATALOGUE
-from bythebook.testing import EVERYDAY_FAULTS, Fault, Faults, Reply, Request, ScriptedServer, obedient
-from conftest import LIGHTHOUSE
-from live import Live, Told, ask, eventually, is_ready, live, reading, session, stream
+from bythebook.conversations.store import open_conversations
+from bythebook.index.generations import copy_tree
+from bythebook.index.provider import CATALOGUE
+from bythebook.testing import EVERYDAY_FAULTS, Fault, Faults, Reply, Request, ScriptedServer, cooperative_model
+from tests.conftest import LIGHTHOUSE
+from tests.support.live_server import Live, Told, ask, eventually, is_ready, live, reading, session, stream
+from tests.support.reader_load import come_and_go, slow_and_endless_for_leavers
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -48,7 +48,7 @@ QUICK_FAULTS = tuple(fault for fault in EVERYDAY_FAULTS if fault not in (Fault.H
 class Model:
     """A model whose behaviour a test may change, and who waits where it is told to."""
 
-    script: Callable[[Request], Reply] = obedient
+    script: Callable[[Request], Reply] = cooperative_model
     asked: list[Request] = field(default_factory=list)
 
     def __call__(self, request: Request) -> Reply:
@@ -113,11 +113,11 @@ async def house(model_folder: Path, tmp_path_factory: pytest.TempPathFactory, fu
 @pytest_asyncio.fixture(loop_scope="module")
 async def calm(house: House) -> AsyncIterator[House]:
     """The server with nothing the matter, before and after."""
-    house.model.script = obedient
+    house.model.script = cooperative_model
     await eventually(lambda: _answers(house), "an answer")
     house.model.asked.clear()
     yield house
-    house.model.script = obedient
+    house.model.script = cooperative_model
 
 
 async def _answers(house: House) -> bool:
@@ -132,7 +132,7 @@ async def test_whatever_a_model_does_every_reader_is_told_an_end_and_every_turn_
 ) -> None:
     readers, seconds, turns = (50, 60.0, 10_000) if full else (4, 600.0, 3)
     faults = Faults(0.2, seed=7, kinds=EVERYDAY_FAULTS if full else QUICK_FAULTS)
-    calm.model.script = lambda request: faults.spoil(obedient(request), request.number)
+    calm.model.script = lambda request: faults.spoil(cooperative_model(request), request.number)
     until = time.monotonic() + seconds
 
     async def read(reader: int) -> tuple[str, list[Told]]:
@@ -174,7 +174,7 @@ def _assert_kept(turns: list[ConversationTurn], told: list[Told], session_id: st
 
 @pytest.mark.parametrize("words", [pytest.param(0, id="before the first word"), pytest.param(3, id="in the middle")])
 async def test_when_a_reader_leaves_the_model_is_not_kept_working(calm: House, words: int) -> None:
-    calm.model.script = lambda request: replace(obedient(request), fault=Fault.HANG, fault_after=words)
+    calm.model.script = lambda request: replace(cooperative_model(request), fault=Fault.HANG, fault_after=words)
     mine = await session(calm.client)
     before = calm.asked
     reader = asyncio.create_task(stream(calm.client, QUESTION, session_id=mine))
@@ -222,11 +222,11 @@ async def _files_at_rest(house: House) -> int:
 
 
 async def test_readers_beyond_the_places_are_turned_away_at_once(calm: House, full: bool) -> None:
-    calm.model.script = lambda request: replace(obedient(request), fault=Fault.HANG)
+    calm.model.script = lambda request: replace(cooperative_model(request), fault=Fault.HANG)
     before = calm.asked
     seated = [asyncio.create_task(stream(calm.client, QUESTION)) for _ in range(calm.places)]
     await eventually(lambda: calm.asked >= before + calm.places, "every place is taken")
-    calm.model.script = obedient
+    calm.model.script = cooperative_model
 
     refused = await ask(calm.client, QUESTION)
     assert (refused.status_code, refused.json()["error"]) == (503, "unavailable")

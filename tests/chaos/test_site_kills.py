@@ -13,10 +13,10 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from killing import HERE, MOMENTS, Killing, show
 
-from bythebook.vectors.local import AHEAD, cores
-from index_contents import contents
+from bythebook.embeddings.minilm.embedder import AHEAD, cores
+from tests.support.index_contents import contents
+from tests.support.ingest_kills import HERE, MOMENTS, Killing, show
 
 KILLS = 50
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 from sqlalchemy import func, select, update
 
-from access.another_process import passes, spawn
 from bythebook.access import ANYONE, SITE_SCOPES, Caller, Limit, Scope
-from bythebook.access.keyring import Keyring
-from bythebook.access.rates import Rates
-from bythebook.access.sites import Budgets, reading
-from bythebook.conversations.database import Database, open_database
-from bythebook.conversations.schema import METADATA, keys, rates
+from bythebook.access.api_keys import Keyring
+from bythebook.access.rate_limiter import Rates
+from bythebook.access.site_tokens import Budgets, reading
+from bythebook.database.engine import Database, open_database
+from bythebook.database.schema import METADATA, keys, rates
 from bythebook.errors import InputError, NotFound, ProviderError, RateLimited, Unavailable
+from tests.support.rate_limit_process import passes, spawn
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -13,10 +13,10 @@ import pytest
 import pytest_asyncio
 
 from bythebook.conversations import Conversation, ConversationTurn, Message, Status, ToolCall, TurnState
-from bythebook.conversations.sql import open_conversations
+from bythebook.conversations.store import open_conversations
 from bythebook.errors import InputError, NotFound, Unavailable
-from bythebook.passages import RetrievalResult
-from conversations.another_process import spawn
+from bythebook.retrieval import RetrievalResult
+from tests.support.database_process import spawn
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

@@ -11,25 +11,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from bythebook.embeddings.config import Choice, Limits
+from bythebook.embeddings.factory import hosted_embedder
+from bythebook.embeddings.minilm import download
+from bythebook.embeddings.minilm.embedder import local_embedder
 from bythebook.errors import ConfigurationError
 from bythebook.testing import ScriptedEmbeddings
-from bythebook.vectors import installed
-from bythebook.vectors.choice import Choice, Limits
-from bythebook.vectors.local import local_embedder
-from bythebook.vectors.opening import hosted_embedder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
 
-    from bythebook.vectors import Embedder, Vector
+    from bythebook.embeddings import Embedder, Vector
 
 
 def cache_folder() -> Path:
     default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bythebook" / "models"
     folder = Path(os.environ.get("BYTHEBOOK_MODEL_FOLDER") or default)
     try:
-        installed.find(folder)
+        download.find(folder)
     except ConfigurationError as exc:
         if os.environ.get("CI"):
             raise

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bythebook.conversations import Conversation, Message
-from bythebook.conversations.asked import Asked, Feedback, Rating, Section
-from bythebook.conversations.feedback import Ledger
-from bythebook.conversations.sql import SqlConversations
+from bythebook.conversations.store import SqlConversations
 from bythebook.errors import InputError, NotFound
+from bythebook.feedback.ratings import Asked, Feedback, Ledger, Rating, Section
 
 if TYPE_CHECKING:
-    from bythebook.conversations.database import Database
+    from bythebook.database.engine import Database
 
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 FOG = Section("https://book/fog", "Fog", ("Fog", "The horn"), "the-horn", 0.41)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.pages import Kind, Listed, Page, PageSource, Unreadable
-from bythebook.pages.folder import Folder
-from bythebook.pages.project import Project
-from site_server import SiteServer, page, serving, site_of
+from bythebook.sources import Kind, Listed, Page, PageSource, Unreadable
+from bythebook.sources.folder import Folder
+from bythebook.sources.projects.project import Project
+from tests.support.site_server import SiteServer, page, serving, site_of
 
 TEXTS = {"index": ("Lamps", "They glow."), "b": ("Oil", "It burns."), "a": ("Wicks", "They are trimmed.")}
 

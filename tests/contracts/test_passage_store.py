@@ -15,19 +15,19 @@ import numpy as np
 import pytest
 import pytest_asyncio
 
-from bythebook.passages import EVERYWHERE, Filters, Passage, PassageStore
-from bythebook.passages.edge import EdgeStore
-from bythebook.passages.qdrant.connection import Address, QdrantServer, connected
-from bythebook.passages.qdrant.generations import Making, ServerGenerations
-from bythebook.passages.qdrant.store import QdrantStore
-from bythebook.passages.words import Words
-from passages_here import passage
-from qdrant_server import LIVE, live_server, running_qdrant
-from server_book import AVERAGE, MANIFEST
-from wordbook import DIMENSION, vector_of
+from bythebook.index import EVERYWHERE, Filters, Passage, PassageStore
+from bythebook.index.edge_store import EdgeStore
+from bythebook.index.qdrant.client import Address, QdrantServer, connected
+from bythebook.index.qdrant.generations import Making, ServerGenerations
+from bythebook.index.qdrant.store import QdrantStore
+from bythebook.index.terms import Words
+from tests.support.passages import passage
+from tests.support.qdrant_book import AVERAGE, MANIFEST
+from tests.support.qdrant_server import LIVE, live_server, running_qdrant
+from tests.support.word_embedder import DIMENSION, vector_of
 
 if TYPE_CHECKING:
-    from bythebook.vectors import Vector
+    from bythebook.embeddings import Vector
 
 
 @asynccontextmanager

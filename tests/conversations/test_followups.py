@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bythebook.conversations.followups import Exchange, Standalone
-from bythebook.conversations.followups.rule import standalone
+from bythebook.conversations.followups.rules import standalone
 
 ISAAC = [
     Exchange("What is Isaac Sim?", "A simulator.", ("Isaac Sim overview", "Synthetic data generation", "Omniverse"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bythebook.conversations.followups import Exchange, Standalone
-from bythebook.conversations.followups.rewriting import REWRITE_PROMPT, rewrite_messages, rewritten
-from bythebook.conversations.followups.rule import standalone
+from bythebook.conversations.followups.llm_rewrite import REWRITE_PROMPT, rewrite_messages, rewritten
+from bythebook.conversations.followups.rules import standalone
 
 HISTORY = [Exchange("What is Isaac Sim?", "Isaac Sim is a simulator.", ("Isaac Sim overview", "Synthetic data"))]
 QUESTION = "How do I use it for synthetic data?"

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from bythebook.conversations.owner import Owner
+from bythebook.conversations.locks import Owner
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from bythebook.conversations.queues import Queues
+from bythebook.conversations.locks import Queues
 
 
 async def test_first_come_first_served() -> None:

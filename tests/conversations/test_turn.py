@@ -9,7 +9,7 @@ import pytest
 
 from bythebook.conversations import ConversationTurn, TurnState
 from bythebook.errors import InputError
-from bythebook.passages import RetrievalResult
+from bythebook.retrieval import RetrievalResult
 
 FOUND = RetrievalResult("c1", "d1", "ROS 2 is a framework.", 0.87, 1, "https://book/ros2", "ROS 2", 0, 6)
 TURN = ConversationTurn("550e8400-e29b-41d4-a716-446655440000", 1, "What is ROS 2?")

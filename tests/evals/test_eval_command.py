@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from bythebook.cli.app import app
 from bythebook.errors import InputError
-from evals.collections_here import signals, write
+from tests.support.eval_datasets import signals, write
 
 
 @pytest.fixture

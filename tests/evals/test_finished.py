@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.evals.finished import Finished
+from bythebook.evals.runner import Finished
 
 
 class Asked:

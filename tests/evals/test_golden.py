@@ -12,11 +12,11 @@ from bythebook import Book, Settings
 from bythebook.answers import Outcome
 from bythebook.errors import InputError
 from bythebook.evals.golden import Checked, Expectation, Golden
-from bythebook.evals.golden.checking import Examination, same_page
-from bythebook.evals.golden.reading import read
-from bythebook.evals.golden.suggesting import asked_by, defines, suggest, written
-from bythebook.evals.subject import patient
-from conftest import Run
+from bythebook.evals.golden.check import Examination, same_page
+from bythebook.evals.golden.load import read
+from bythebook.evals.golden.suggest import asked_by, defines, suggest, written
+from bythebook.evals.runner import patient
+from tests.conftest import Run
 
 
 def _file(tmp_path: Path, text: str) -> Path:

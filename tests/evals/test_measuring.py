@@ -16,12 +16,12 @@ from bythebook.errors import InputError
 from bythebook.evals import Wanted
 from bythebook.evals.answers import contains, stands
 from bythebook.evals.conversations import Task, figures, read
-from bythebook.evals.corpus import collection
+from bythebook.evals.datasets import collection
 from bythebook.evals.followups import gains
+from bythebook.evals.metrics import interval, interval_of
 from bythebook.evals.refusal import kinds, score
 from bythebook.evals.retrieval import averages, scores, sections
-from bythebook.evals.sampling import interval, interval_of
-from evals.collections_here import signals, write
+from tests.support.eval_datasets import signals, write
 
 
 def _wanted(path: Path = Path(), **chosen: object) -> Wanted:

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 from bythebook.evals import Measured
-from bythebook.evals.drawing import drawn
-from bythebook.evals.plots import Plot, bars, spread, trade
-from bythebook.evals.quality import PARTS, Part, Promise, held, missed
-from bythebook.evals.report import as_html, as_text
+from bythebook.evals.report import Plot, as_html, as_text, bars, drawn, spread, trade
+from bythebook.evals.thresholds import PARTS, Part, Promise, held, missed
 
 CURVE = trade("Kept & refused", across=("refused", np.array([0.1, 0.6])), up=("kept", np.array([0.4, 0.9])), line=0.5)
 PLOTS: tuple[Plot, ...] = (

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bythebook.chunks.split import Sizes
+from bythebook.chunking.splitter import Sizes
 from bythebook.errors import ConfigurationError, InputError
-from bythebook.pages import Listed, Page, Skipped
-from bythebook.pages.folder import Folder
-from bythebook.pages.generators import Style
-from index_contents import contents
-from markdown_pages import page_of
-from wordbook import WordBook, WordEmbedder
+from bythebook.sources import Listed, Page, Skipped
+from bythebook.sources.folder import Folder
+from bythebook.sources.projects import Style
+from tests.support.index_contents import contents
+from tests.support.markdown_strategies import page_of
+from tests.support.word_embedder import WordBook, WordEmbedder
 
 if TYPE_CHECKING:
     from bythebook.ingest import Report

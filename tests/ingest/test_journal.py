@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bythebook.vectors import Identity
-from bythebook.vectors.arriving import arriving
-from bythebook.vectors.journal import Journal, recorded
-from index_contents import contents
-from wordbook import DIMENSION, WordBook, WordEmbedder, vector_of
+from bythebook.embeddings import Identity, arriving
+from bythebook.embeddings.checkpoint import Journal, recorded
+from tests.support.index_contents import contents
+from tests.support.word_embedder import DIMENSION, WordBook, WordEmbedder, vector_of
 
 if TYPE_CHECKING:
-    from bythebook.vectors import Texts, Vector
+    from bythebook.embeddings import Texts, Vector
 
 IDENTITY = Identity("words", DIMENSION)
 RECORD = 32 + 4 * DIMENSION + 4

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from bythebook.errors import BookError
+from bythebook.index.coverage import recall_coverage
 from bythebook.ingest import Report
-from bythebook.ingest.coverage import recall_coverage
-from bythebook.pages import Skipped
-from bythebook.pages.site.archive import Archive
-from bythebook.pages.site.source import Site
-from index_contents import contents
-from site_server import QUICK, Reply, SiteServer, moved_to, page, serving, site_of
-from wordbook import WordBook
+from bythebook.sources import Skipped
+from bythebook.sources.website.cache import Archive
+from bythebook.sources.website.source import Site
+from tests.support.index_contents import contents
+from tests.support.site_server import QUICK, Reply, SiteServer, moved_to, page, serving, site_of
+from tests.support.word_embedder import WordBook
 
 PATHS = ("/", "/oil", "/wick", "/fog")
 

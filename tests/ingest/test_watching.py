@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 from bythebook.errors import ConfigurationError, InputError, Unavailable
-from bythebook.ingest.watching import UNSEEN, Keeping, Sight, look
-from bythebook.pages import Listed, Page, Skipped
+from bythebook.ingest.watcher import UNSEEN, Keeping, Sight, look
+from bythebook.sources import Listed, Page, Skipped
 
 
 @dataclass

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bythebook.chunks.split import Sizes, split
-from bythebook.ingest.workers import Embedding, Reading
-from bythebook.pages import Listed, PageSource
-from bythebook.pages.folder import Folder
-from bythebook.pages.project import Project
-from bythebook.vectors.local import local_embedder
-from bythebook.vectors.tokens import count
+from bythebook.chunking.splitter import Sizes, split
+from bythebook.embeddings.minilm.embedder import local_embedder
+from bythebook.embeddings.tokens import count
+from bythebook.ingest.ray_workers import Embedding, Reading
+from bythebook.sources import Listed, PageSource
+from bythebook.sources.folder import Folder
+from bythebook.sources.projects.project import Project
 
 BOOKS = Path(__file__).parents[1] / "books"
 

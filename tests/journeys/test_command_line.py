@@ -317,7 +317,7 @@ def test_closed_streams_are_no_failure(tmp_path: Path) -> None:
 async def test_the_demo_does_not_answer_from_transcripts() -> None:
     """They are full of questions and answers about other books."""
     from bythebook.cli.demo import NOT_THE_MANUAL, manual
-    from bythebook.pages.folder import Folder
+    from bythebook.sources.folder import Folder
 
     every = [item.path async for item in Folder(manual()).listing()]
     book = [item.path async for item in Folder(manual(), exclude=NOT_THE_MANUAL).listing()]

@@ -8,14 +8,14 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 import pytest
 
 from bythebook import AgentRequest, AgentResponse, Book
-from bythebook.answers.agent import Speaker
-from bythebook.answers.chat import Endpoint
-from bythebook.answers.config import AgentConfig
 from bythebook.conversations.followups import Exchange
-from bythebook.conversations.followups.rewriting import REWRITE_PROMPT
-from bythebook.conversations.followups.rule import standalone
+from bythebook.conversations.followups.llm_rewrite import REWRITE_PROMPT
+from bythebook.conversations.followups.rules import standalone
 from bythebook.errors import ConfigurationError
-from bythebook.testing import Fault, Reply, Request, ScriptedServer, Usage, obedient
+from bythebook.llm.client import Endpoint
+from bythebook.llm.config import AgentConfig
+from bythebook.llm.generator import Speaker
+from bythebook.testing import Fault, Reply, Request, ScriptedServer, Usage, cooperative_model
 from bythebook.upstream import Deadline
 
 Opened = Callable[..., AbstractAsyncContextManager[Book]]
@@ -35,7 +35,7 @@ class Model:
 
     def __call__(self, request: Request) -> Reply:
         if request.messages[0]["content"] != REWRITE_PROMPT:
-            return obedient(request)
+            return cooperative_model(request)
         self.restated.append(request)
         return self._whole
 

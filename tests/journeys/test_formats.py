@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from made_documents import epub, notebook, pdf, running
+from tests.support.sample_documents import epub, notebook, pdf, running
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from bythebook.admin import status_of
 from bythebook.answers import Outcome
-from bythebook.assemble import Book
+from bythebook.book import Book
+from bythebook.embeddings import Identity
 from bythebook.errors import BookError, CohereAPIError, ConfigurationError, ProviderAuthError, RateLimited
-from bythebook.indexes import status_of
 from bythebook.settings import Settings
 from bythebook.testing import (
     EmbeddingFault,
@@ -27,12 +28,11 @@ from bythebook.testing import (
     ScriptedServer,
 )
 from bythebook.testing.embeddings import sound
-from bythebook.vectors import Identity
-from conftest import LIGHTHOUSE
-from index_contents import contents
+from tests.conftest import LIGHTHOUSE
+from tests.support.index_contents import contents
 
 if TYPE_CHECKING:
-    from conftest import Run
+    from tests.conftest import Run
 
 COHERE = "cohere:embed-english-v3.0"
 IDENTITY = Identity(COHERE, 1024)

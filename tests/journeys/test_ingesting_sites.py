@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 
-from conftest import Run
-from site_server import SiteServer, page, serving
+from tests.conftest import Run
+from tests.support.site_server import SiteServer, page, serving
 
 
 async def test_a_site_is_ingested_and_its_coverage_shown(bythebook: Run) -> None:

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from bythebook.access import Caller, Scope
-from bythebook.access.keyring import Keyring
-from bythebook.access.rates import Rates
-from bythebook.access.sites import Budgets
-from bythebook.assemble import open_keyring
+from bythebook.access.api_keys import Keyring
+from bythebook.access.rate_limiter import Rates
+from bythebook.access.site_tokens import Budgets
+from bythebook.book import open_keyring
 from bythebook.cli import main
-from bythebook.conversations.database import open_database
+from bythebook.database.engine import open_database
 from bythebook.errors import RateLimited
 from bythebook.settings import PREFIX, Settings
 

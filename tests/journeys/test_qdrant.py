@@ -11,14 +11,14 @@ import pytest
 from typer.testing import CliRunner
 
 from bythebook import Book, Settings
+from bythebook.admin import attach_collection
 from bythebook.cli.app import app
 from bythebook.errors import BookError, QdrantConnectionError, Unavailable
-from bythebook.indexes import attach_collection
+from bythebook.server.maintenance import Readiness
 from bythebook.testing import ScriptedEmbeddings
-from bythebook.web.readiness import Readiness
-from conftest import Run, copied
-from qdrant_server import Fault, QdrantHere, running_qdrant
-from server_book import unseen
+from tests.conftest import Run, copied
+from tests.support.qdrant_book import unseen
+from tests.support.qdrant_server import Fault, QdrantHere, running_qdrant
 
 KEY = "the-key-of-the-server"
 QUESTION = "How long does the lamp burn?"

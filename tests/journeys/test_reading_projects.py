@@ -11,7 +11,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from conftest import Run
+from tests.conftest import Run
 
 BOOKS = Path(__file__).parents[1] / "books"
 

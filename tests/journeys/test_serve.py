@@ -15,9 +15,9 @@ import pytest
 
 from bythebook.cli.serve import serve
 from bythebook.errors import ConfigurationError, InputError, NotFound
+from bythebook.server.serve import bind, url_of
 from bythebook.settings import Settings
-from bythebook.web.binding import bind, url_of
-from live import PATIENCE, ask, eventually, is_ready, live, reading
+from tests.support.live_server import PATIENCE, ask, eventually, is_ready, live, reading
 
 QUESTION = "How often does the fog horn sound?"
 
@@ -113,7 +113,7 @@ async def test_a_worker_whose_crew_is_gone_leaves_its_port_to_the_next(
 
 
 def _worker(bound: socket.socket, settings: Settings) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "bythebook.web.worker"]
+    command = [sys.executable, "-m", "bythebook.server.worker"]
     pipe = subprocess.PIPE
     worker = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, pass_fds=[bound.fileno()])
     assert worker.stdin is not None
@@ -125,7 +125,7 @@ def _worker(bound: socket.socket, settings: Settings) -> subprocess.Popen[str]:
 def test_a_second_interruption_ends_even_what_does_not_listen() -> None:
     script = """
 import asyncio, time
-from bythebook.web.signals import heeding_signals
+from bythebook.server.signals import heeding_signals
 
 async def main():
     with heeding_signals() as stop:

@@ -14,8 +14,8 @@ from bythebook import AgentRequest, AgentResponse, Book
 from bythebook.answers.events import Answered, Entered, Said, Searched, State
 from bythebook.conversations import TurnState
 from bythebook.errors import BookError
-from bythebook.testing import Fault, Faults, Quirk, Reply, Request, ScriptedServer, ToolCall, Usage, obedient
-from bythebook.wire import error_response
+from bythebook.serialization import error_response
+from bythebook.testing import Fault, Faults, Quirk, Reply, Request, ScriptedServer, ToolCall, Usage, cooperative_model
 
 HORN = "The horn gives two blasts of three seconds every ninety seconds."
 QUESTION = "How often does the fog horn sound?"
@@ -50,7 +50,7 @@ async def test_a_model_that_searches_is_cited_with_the_books_own_words(opened: O
 
 
 async def test_a_model_without_tools_is_handed_the_passages(opened: Opened) -> None:
-    async with ScriptedServer(obedient) as server, opened(server, retrieval_mode="prefetch") as book:
+    async with ScriptedServer(cooperative_model) as server, opened(server, retrieval_mode="prefetch") as book:
         response = await book.ask(QUESTION)
     assert response.grounded
     (exchange,) = server.exchanges
@@ -287,7 +287,7 @@ async def test_answers_never_mix_under_faults_in_small(opened: Opened) -> None:
     """HARDENING R1, in small and at library level: 12 readers, a fifth of the calls failing."""
 
     def script(request: Request) -> Reply:
-        return obedient(request)
+        return cooperative_model(request)
 
     kinds = (Fault.SERVER_ERROR, Fault.RESET, Fault.NO_FINISH_REASON, Fault.CUT_CHUNK, Fault.BAD_JSON, Fault.HALF_CLOSE)
     async with ScriptedServer(script, faults=Faults(0.2, seed=3, kinds=kinds)) as server:

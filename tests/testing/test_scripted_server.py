@@ -12,17 +12,7 @@ import openai
 import pytest
 from openai import AsyncOpenAI
 
-from bythebook.testing import (
-    EVERYDAY_FAULTS,
-    Fault,
-    Faults,
-    Quirk,
-    Reply,
-    Request,
-    ScriptedServer,
-    ToolCall,
-    Usage,
-)
+from bythebook.testing import EVERYDAY_FAULTS, Fault, Faults, Quirk, Reply, Request, ScriptedServer, ToolCall, Usage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bythebook.errors import (
-    BookError,
-    DeadlineExceeded,
-    InputError,
-    ProviderAuthError,
-    ProviderError,
-    RateLimited,
-)
+from bythebook.errors import BookError, DeadlineExceeded, InputError, ProviderAuthError, ProviderError, RateLimited
 from bythebook.testing.clock import skipping_time
 from bythebook.upstream import CallReport, CallState, Deadline, Policy, Upstream
 

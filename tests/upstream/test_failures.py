@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from bythebook.errors import CohereAPIError
-from bythebook.upstream.failures import judge_status, retry_after
+from bythebook.upstream.classify import judge_status, retry_after
 
 NOON = 784_111_777.0  # Sun, 06 Nov 1994 08:49:37 GMT
 

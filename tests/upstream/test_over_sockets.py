@@ -18,7 +18,7 @@ from openai import AsyncOpenAI
 from bythebook.errors import BookError, CohereAPIError, RateLimited, Unavailable
 from bythebook.testing import EVERYDAY_FAULTS, Fault, Faults, Reply, Request, ScriptedServer
 from bythebook.upstream import BreakerState, Deadline, Policy, Upstream
-from bythebook.upstream.http import judge_http
+from bythebook.upstream.classify import judge_http
 from bythebook.upstream.openai import finished_answer, finished_stream, judge_openai
 
 if TYPE_CHECKING:

@@ -6,10 +6,13 @@ import uuid
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from bythebook.errors import InputError
-from bythebook.passages import EVERYWHERE, Citation, Filters, RetrievalResult
+from bythebook.index import EVERYWHERE, Filters
+
+if TYPE_CHECKING:
+    from bythebook.retrieval import Citation, RetrievalResult
 
 LONGEST_QUERY = 1000
 LONGEST_SELECTION = 5000

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from bythebook.answers import AgentResponse
-    from bythebook.passages import RetrievalResult
+    from bythebook.retrieval import RetrievalResult
 
 
 class State(StrEnum):

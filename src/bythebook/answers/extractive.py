@@ -1,4 +1,7 @@
-"""The answer without a model: the book's own best sentences, word for word, each with its citation."""
+"""The answer without a model: the book's own best sentences, word for word, each with its citation.
+
+What is said when the book does not answer: which sections come nearest, or what the question is missing.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,16 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bythebook.chunks.units import Unit, UnitKind, left_open, units
-from bythebook.passages import citation
+from bythebook.chunking.spans import Unit, UnitKind, left_open, units
+from bythebook.retrieval import citation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bythebook.passages import Citation, RetrievalResult
-    from bythebook.passages.evidence import Weighed
-    from bythebook.passages.words import Words
+    from bythebook.index.terms import Words
+    from bythebook.retrieval import Citation, RetrievalResult
+    from bythebook.retrieval.evidence import Weighed
+
 
 MODEL = "extractive"
 MOST = 3
@@ -120,3 +124,24 @@ def _shown(quote: Quote, number: int) -> str:
         text += f"\n{fence}"
     apart = text.endswith(("```", "~~~", "|"))
     return f"{text}\n[{number}]" if apart else f"{text} [{number}]"
+
+
+_NEAREST = 3
+_LONGEST = 120
+
+CLARIFY = "What would you like to know about? Please name the topic."
+
+
+def nearest_sections(results: Sequence[RetrievalResult]) -> tuple[str, ...]:
+    """The sections of the book that come nearest to the question, each once."""
+    names = (" > ".join(result.heading_hierarchy) or result.title for result in results)
+    return tuple(dict.fromkeys(name for name in names if name))[:_NEAREST]
+
+
+def refusal(query: str, suggestions: Sequence[str]) -> str:
+    """An honest no, with where to look instead."""
+    topic = query if len(query) <= _LONGEST else query[: _LONGEST - 1].rstrip() + "…"
+    text = f"I don't have information about “{topic}” in this book."
+    if not suggestions:
+        return text
+    return "\n".join([text, "", "The nearest sections are:", *(f"- {section}" for section in suggestions)])

@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
-from bythebook.answers.details import combined, details
-from bythebook.chunks.units import UnitKind, units
-from bythebook.passages.words import share
+from bythebook.answers.claim_details import combined, details
+from bythebook.chunking.spans import UnitKind, units
+from bythebook.index.terms import share
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from bythebook.answers.details import Details
-    from bythebook.passages import RetrievalResult
-    from bythebook.passages.words import Words
-    from bythebook.vectors import Embedder, Vector
+    from bythebook.answers.claim_details import Details
+    from bythebook.embeddings import Embedder, Vector
+    from bythebook.index.terms import Words
+    from bythebook.retrieval import RetrievalResult
 
 CUTOFF = 0.55
 """The least confidence at which a sentence counts as supported. A little above even: a false proof is worse than a

@@ -9,8 +9,8 @@ import gc
 import os
 import sys
 
-from bythebook.cli import answering
-from bythebook.cli.doing import FAILED, WRONG, complain, leave, say
+from bythebook.cli import ask
+from bythebook.cli.console import FAILED, WRONG, complain, leave, say
 from bythebook.errors import BookError, ConfigurationError, InputError
 
 
@@ -43,14 +43,14 @@ def _say_no_more() -> None:
 
 
 def _run() -> None:
-    if asked := answering.read(sys.argv[1:]):
+    if asked := ask.read(sys.argv[1:]):
         # One answer and the process is gone: what little garbage it makes need not be looked for.
         gc.disable()
         # The model, the index and the imports load side by side; whoever waits for its turn must not wait long.
         sys.setswitchinterval(0.0005)
         # No large matrix is ever multiplied: threads for that would only have to be started.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        answering.answer(asked, then=leave)
+        ask.answer(asked, then=leave)
     else:
         from bythebook.cli.app import app
 

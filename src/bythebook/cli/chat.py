@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bythebook.answers.events import Answered, Entered, Said, Searched, State
-from bythebook.cli.answering import show_answer, show_passages
-from bythebook.cli.doing import INTERRUPTED, say, settings
+from bythebook.cli.ask import show_answer, show_passages
+from bythebook.cli.console import INTERRUPTED, say, settings
 from bythebook.cli.options import BaseUrl, DataDir, Json, Model  # noqa: TC001 - typer reads them
 from bythebook.errors import BookError
-from bythebook.wire import as_json, error_response
+from bythebook.serialization import as_json, error_response
 
 if TYPE_CHECKING:
     from bythebook.answers import AgentResponse
     from bythebook.answers.events import Event
-    from bythebook.assemble import Book
+    from bythebook.book import Book
 
 HELP = """\
 /new       start a new conversation        /sources   the passages behind the last answer
@@ -44,7 +44,7 @@ def chat(
     json: Json = False,
 ) -> None:
     """Talk with the book: follow-ups are understood, Ctrl-C stops an answer, Ctrl-D ends the conversation."""
-    from bythebook.assemble import Book
+    from bythebook.book import Book
 
     chosen = settings(data_dir=data_dir, model=model, base_url=base_url)
     if sys.stdin.isatty():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bythebook.cli.doing import bold, dim, echo, print_json, settings
+from bythebook.cli.console import bold, dim, echo, print_json, settings
 from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
 
 

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bythebook.cli.answering import show_answer
-from bythebook.cli.doing import INTERRUPTED, bold, echo, print_json, run, say, settings, showing_progress
+from bythebook.cli.ask import show_answer
+from bythebook.cli.console import INTERRUPTED, bold, echo, print_json, run, say, settings, showing_progress
 from bythebook.cli.ingest import summary
 from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
 from bythebook.errors import NotFound
 
 if TYPE_CHECKING:
     from bythebook.answers import AgentResponse
-    from bythebook.assemble import Book
+    from bythebook.book import Book
+    from bythebook.server.serve import Ready
     from bythebook.settings import Settings
-    from bythebook.web.serving import Ready
 
 NOT_THE_MANUAL = ("transcripts",)
 """Conversations about other books are kept beside the manual; they would answer what they were asked."""
@@ -48,7 +48,7 @@ def demo(
 
 
 async def _demo(chosen: Settings, question: str) -> AgentResponse:
-    from bythebook.assemble import Book
+    from bythebook.book import Book
 
     async with Book.open(chosen, say=say) as book:
         await _read_in(book)
@@ -57,7 +57,7 @@ async def _demo(chosen: Settings, question: str) -> AgentResponse:
 
 
 async def _read_in(book: Book) -> None:
-    from bythebook.pages.folder import Folder
+    from bythebook.sources.folder import Folder
 
     with showing_progress() as progress:
         report = await book.ingest(Folder(manual(), exclude=NOT_THE_MANUAL), progress=progress)
@@ -67,17 +67,17 @@ async def _read_in(book: Book) -> None:
 def _serve_page(chosen: Settings, *, as_json: bool) -> None:
     """Serve the manual to this machine until Ctrl-C, and show it in the reader's browser."""
     from bythebook.cli.serve import serve_until_stopped
-    from bythebook.web import loop
+    from bythebook.server import serve
 
     run(_prepare(chosen))
     announce = partial(_announce, as_json=as_json)
-    if loop.run(serve_until_stopped(chosen, None, watching=False, announce=announce)):
+    if serve.run(serve_until_stopped(chosen, None, watching=False, announce=announce)):
         say("Stopped.")
         raise typer.Exit(INTERRUPTED)
 
 
 async def _prepare(chosen: Settings) -> None:
-    from bythebook.assemble import Book
+    from bythebook.book import Book
 
     async with Book.open(chosen, say=say) as book:
         await _read_in(book)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bythebook.cli.doing import FAILED, bold, echo, print_json, run, say, settings, showing_progress
+from bythebook.cli.console import FAILED, bold, echo, print_json, run, say, settings, showing_progress
 from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
 from bythebook.errors import InputError, NotFound
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from bythebook.evals import Measured, Wanted
     from bythebook.evals.golden import Checked, Golden
-    from bythebook.evals.quality import Held
-    from bythebook.ingest import Progress
+    from bythebook.evals.thresholds import Held
     from bythebook.settings import Settings
+    from bythebook.telemetry import Progress
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -54,10 +54,10 @@ def golden(
 
 
 async def _golden(chosen: Settings, file: Path, *, with_model: bool) -> list[Checked]:
-    from bythebook.assemble import Book
-    from bythebook.evals.golden.checking import Examination
-    from bythebook.evals.golden.reading import read
-    from bythebook.evals.subject import patient
+    from bythebook.book import Book
+    from bythebook.evals.golden.check import Examination
+    from bythebook.evals.golden.load import read
+    from bythebook.evals.runner import patient
 
     talks = read(file)
     async with Book.open(patient(chosen), say=say) as book, book.edition() as edition:
@@ -91,7 +91,7 @@ def suggest(
     json: Json = False,
 ) -> None:
     """Draft golden questions from the book: each is answered now from where it was taken."""
-    from bythebook.evals.golden.suggesting import as_fields, written
+    from bythebook.evals.golden.suggest import as_fields, written
 
     if out is not None and out.exists():
         raise InputError(f"{str(out)!r} is there already, and may hold your questions. Choose another name.")
@@ -107,9 +107,9 @@ def suggest(
 
 
 async def _suggest(chosen: Settings, *, limit: int, seed: int) -> list[Golden]:
-    from bythebook.assemble import Book
-    from bythebook.evals.golden.suggesting import suggest as drafted
-    from bythebook.evals.subject import patient
+    from bythebook.book import Book
+    from bythebook.evals.golden.suggest import suggest as drafted
+    from bythebook.evals.runner import patient
 
     async with Book.open(patient(chosen), say=say) as book, book.edition() as edition:
         with _showing_progress() as progress:
@@ -218,7 +218,7 @@ def quality(
     json: Json = False,
 ) -> None:
     """Measure everything this project promises, and hold each figure against its floor and its goal."""
-    from bythebook.evals.quality import WHERE_FROM, everything, missed
+    from bythebook.evals.thresholds import WHERE_FROM, everything, missed
 
     if not folder.is_dir():
         raise InputError(f"there is no folder {str(folder)!r} with collections. {WHERE_FROM}")
@@ -251,7 +251,7 @@ def _wanted(path: Path, data_dir: Path | None, limit: int | None, seed: int) -> 
 def _run_measure(name: str, wanted: Wanted) -> Measured:
     from dataclasses import replace
 
-    from bythebook.evals.measures import measured
+    from bythebook.evals.suites import measured
 
     with _showing_progress(name) as progress:
         return run(measured(name, replace(wanted, progress=progress)))

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bythebook.cli.doing import echo, print_json, run, say, settings
+from bythebook.cli.console import echo, print_json, run, say, settings
 from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
 from bythebook.errors import InputError
 
 if TYPE_CHECKING:
-    from bythebook.gaps import GapReport
+    from bythebook.feedback import GapReport
     from bythebook.settings import Settings
 
 _AGO = re.compile(r"(\d{1,4})([hdw])")
@@ -31,7 +31,7 @@ def gaps(
     json: Json = False,
 ) -> None:
     """Show what readers asked and the book does not answer, by topic, and where the answer would belong."""
-    from bythebook.gaps.report import as_markdown, as_text
+    from bythebook.feedback.gap_report import as_markdown, as_text
 
     report = run(_gaps(settings(data_dir=data_dir), read_moment(since, now=datetime.now(UTC)), limit))
     if json:
@@ -41,7 +41,7 @@ def gaps(
 
 
 async def _gaps(chosen: Settings, since: datetime, limit: int) -> GapReport:
-    from bythebook.assemble import Book
+    from bythebook.book import Book
 
     async with Book.open(chosen, say=say) as book:
         return await book.gaps(since=since, limit=limit)

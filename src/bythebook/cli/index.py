@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bythebook.cli.doing import bold, echo, print_json, run, say, settings, showing_progress
+from bythebook.cli.console import bold, echo, print_json, run, say, settings, showing_progress
 from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
 
 if TYPE_CHECKING:
-    from bythebook.indexes import Copied, Held
-    from bythebook.passages.qdrant.attaching import Findings
+    from bythebook.admin import Copied, Held
+    from bythebook.ingest.attach import Findings
     from bythebook.settings import Settings
 
 app = typer.Typer(no_args_is_help=True)
@@ -29,7 +29,7 @@ def list_generations(
     url: Url = None, collection: Collection = None, data_dir: DataDir = None, json: Json = False
 ) -> None:
     """Show every generation of the book, on this disk and on the Qdrant server."""
-    from bythebook.indexes import list_generations
+    from bythebook.admin import list_generations
 
     held = run(list_generations(settings(data_dir=data_dir, qdrant_url=url, collection_name=collection)))
     if json:
@@ -73,7 +73,7 @@ def copy(
 
 
 async def _copy(chosen: Settings, source: str, target: str, *, instead: bool) -> Copied:
-    from bythebook.indexes import copy_index
+    from bythebook.admin import copy_index
 
     with showing_progress() as progress:
         return await copy_index(chosen, source, target, instead=instead, progress=progress)
@@ -88,7 +88,7 @@ def remove(
     json: Json = False,
 ) -> None:
     """Remove a generation from the Qdrant server that nobody reads any more."""
-    from bythebook.indexes import remove_generation
+    from bythebook.admin import remove_generation
 
     run(remove_generation(settings(data_dir=data_dir, qdrant_url=url, collection_name=collection), generation))
     if json:
@@ -122,7 +122,7 @@ def attach(
 
 
 async def _attach(chosen: Settings, collection: str, vector: str) -> Findings:
-    from bythebook.indexes import attach_collection
+    from bythebook.admin import attach_collection
 
     with showing_progress() as progress:
         return await attach_collection(chosen, collection, vector=vector, progress=progress, say=say)
@@ -150,7 +150,7 @@ def _line(name: str, value: str) -> None:
 @app.command()
 def detach(data_dir: DataDir = None, json: Json = False) -> None:
     """Let go of an attached collection, which stays as it is."""
-    from bythebook.indexes import detach_collection
+    from bythebook.admin import detach_collection
 
     name = detach_collection(settings(data_dir=data_dir))
     if json:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from bythebook.cli.doing import SOME_SKIPPED, echo, print_json, run, say, settings, showing_progress
+from bythebook.cli.console import SOME_SKIPPED, echo, print_json, run, say, settings, showing_progress
 from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
 from bythebook.errors import BookError, InputError
-from bythebook.wire import as_json
+from bythebook.serialization import as_json
 
 if TYPE_CHECKING:
     from bythebook.ingest import Report
@@ -102,7 +102,7 @@ def _refuse_to_watch(wanted: _Wanted) -> None:
 
 
 async def _ingest(chosen: Settings, wanted: _Wanted) -> Report:
-    from bythebook.assemble import Book
+    from bythebook.book import Book
 
     async with Book.open(chosen, say=say) as book:
         work = book.rehearse if wanted.dry_run else book.ingest
@@ -117,11 +117,11 @@ async def _ingest(chosen: Settings, wanted: _Wanted) -> Report:
 
 async def _keep_up(chosen: Settings, wanted: _Wanted) -> NoReturn:
     """Read the sources in, and again whenever they change, until interrupted."""
-    from bythebook.assemble import Book
-    from bythebook.ingest.watching import Keeping
-    from bythebook.sources import open_source
+    from bythebook.book import Book
+    from bythebook.ingest.watcher import Keeping
+    from bythebook.sources.factory import open_source
 
-    sources = [open_source(chosen, path) for path in wanted.sources]
+    sources = [open_source(chosen.source_options(), path) for path in wanted.sources]
     async with Book.open(chosen, say=say) as book:
         rebuild = wanted.rebuild
 

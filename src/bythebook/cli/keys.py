@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bythebook.access import Scope
-from bythebook.cli.doing import bold, echo, print_json, run, say, settings
+from bythebook.cli.console import bold, echo, print_json, run, say, settings
 from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
 from bythebook.errors import InputError
-from bythebook.wire import as_json
+from bythebook.serialization import as_json
 
 if TYPE_CHECKING:
     from bythebook.access import Key
@@ -58,7 +58,7 @@ def create(
 async def _create(
     chosen: Settings, name: str, scopes: frozenset[Scope], *, sites: list[str], expires_at: datetime | None
 ) -> tuple[Key, str]:
-    from bythebook.assemble import open_keyring
+    from bythebook.book import open_keyring
 
     async with open_keyring(chosen) as keyring:
         if not sites:
@@ -95,7 +95,7 @@ def list_keys(data_dir: DataDir = None, json: Json = False) -> None:
 
 
 async def _list(chosen: Settings) -> tuple[tuple[Key, ...], dict[str, int]]:
-    from bythebook.assemble import open_keyring
+    from bythebook.book import open_keyring
 
     async with open_keyring(chosen) as keyring:
         return await keyring.list(), await keyring.spent_today()
@@ -137,7 +137,7 @@ def revoke(
 
 
 async def _revoke(chosen: Settings, key_id: str) -> Key:
-    from bythebook.assemble import open_keyring
+    from bythebook.book import open_keyring
 
     async with open_keyring(chosen) as keyring:
         return await keyring.revoke(key_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bythebook.cli.doing import run, say, settings
+from bythebook.cli.console import run, say, settings
 from bythebook.cli.options import BaseUrl, DataDir, Json, Model  # noqa: TC001 - typer reads them
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ def mcp(
 
 
 async def _serve(chosen: Settings) -> None:
-    from bythebook.assemble import Book
-    from bythebook.mcp.stdio import serve
+    from bythebook.book import Book
+    from bythebook.mcp.server import serve
 
     async with Book.open(chosen, say=say) as book:
         await serve(book)

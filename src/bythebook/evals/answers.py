@@ -6,27 +6,26 @@ import time
 from typing import TYPE_CHECKING
 
 from bythebook.answers.extractive import cite, extract
-from bythebook.answers.proof import prove
-from bythebook.chunks.units import units
+from bythebook.answers.verification import prove
+from bythebook.chunking.spans import units
 from bythebook.errors import InputError
 from bythebook.evals import Measured
-from bythebook.evals.corpus import collection
-from bythebook.evals.plots import bars, spread
+from bythebook.evals.datasets import collection
+from bythebook.evals.metrics import intervals, percentiles
+from bythebook.evals.report import bars, spread
 from bythebook.evals.retrieval import averages
-from bythebook.evals.sampling import intervals, percentiles
-from bythebook.evals.subject import opened
-from bythebook.passages import EVERYWHERE
-from bythebook.passages.evidence import weigh
+from bythebook.evals.runner import opened
+from bythebook.index import EVERYWHERE
+from bythebook.retrieval.evidence import weigh
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bythebook.evals import Wanted
-    from bythebook.evals.corpus import Question
-    from bythebook.evals.finished import Row
-    from bythebook.evals.subject import Subject
-    from bythebook.passages import Citation, RetrievalResult
-    from bythebook.passages.shelf import Edition
+    from bythebook.evals.datasets import Question
+    from bythebook.evals.runner import Row, Subject
+    from bythebook.index.provider import Edition
+    from bythebook.retrieval import Citation, RetrievalResult
 
 _PASSAGES = _SENTENCES = 5
 HITS = ("hit_at_1", "hit_at_2", "hit_at_3", "told_first", "told")

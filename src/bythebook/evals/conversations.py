@@ -12,19 +12,18 @@ from bythebook.answers import Outcome
 from bythebook.conversations.followups import Exchange
 from bythebook.errors import InputError
 from bythebook.evals import Measured
-from bythebook.evals.corpus import Corpus, Question, rows
-from bythebook.evals.plots import spread
+from bythebook.evals.datasets import Corpus, Question, rows
+from bythebook.evals.metrics import percentiles
 from bythebook.evals.refusal import curve, score, sureness, sureness_of
-from bythebook.evals.sampling import percentiles
-from bythebook.evals.subject import opened
+from bythebook.evals.report import spread
+from bythebook.evals.runner import opened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from bythebook.evals import Figures, Wanted
-    from bythebook.evals.finished import Row
-    from bythebook.evals.subject import Subject
+    from bythebook.evals.runner import Row, Subject
 
 KINDS = ("ANSWERABLE", "UNANSWERABLE", "PARTIAL", "UNDERSPECIFIED")
 

@@ -7,25 +7,24 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from bythebook.conversations.followups import Exchange
-from bythebook.conversations.followups.rule import standalone
+from bythebook.conversations.followups.rules import standalone
 from bythebook.errors import InputError
 from bythebook.evals import Measured
-from bythebook.evals.corpus import collection, has, rows
-from bythebook.evals.plots import bars, spread
+from bythebook.evals.datasets import collection, has, rows
+from bythebook.evals.metrics import interval, intervals, percentiles
+from bythebook.evals.report import bars, spread
 from bythebook.evals.retrieval import averages, scores
-from bythebook.evals.sampling import interval, intervals, percentiles
-from bythebook.evals.subject import opened
-from bythebook.passages.words import Words
+from bythebook.evals.runner import opened
+from bythebook.index.terms import Words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from bythebook.evals import Figures, Wanted
-    from bythebook.evals.corpus import Question
-    from bythebook.evals.finished import Row
+    from bythebook.evals.datasets import Question
     from bythebook.evals.retrieval import Columns
-    from bythebook.evals.subject import Subject
+    from bythebook.evals.runner import Row, Subject
 
     Turn = tuple[str, str, list[Exchange]]
     """A question, how a person made it stand alone, and what was said before."""

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 from bythebook.errors import InputError
 from bythebook.evals import Measured
-from bythebook.evals.corpus import collection
-from bythebook.evals.subject import opened
-from bythebook.gaps.grouping import groups, similarities
+from bythebook.evals.datasets import collection
+from bythebook.evals.runner import opened
+from bythebook.feedback.gaps import groups, similarities
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from bythebook.embeddings import Embedder
     from bythebook.evals import Figures, Wanted
-    from bythebook.ingest import Progress
-    from bythebook.passages.shelf import Edition
-    from bythebook.vectors import Embedder
+    from bythebook.index.provider import Edition
+    from bythebook.telemetry import Progress
 
 
 async def measure(wanted: Wanted) -> Measured:

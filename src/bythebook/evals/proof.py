@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bythebook.answers.support import CUTOFF, Desk, read
-from bythebook.assemble import Book
+from bythebook.book import Book
 from bythebook.errors import InputError
 from bythebook.evals import Measured
-from bythebook.evals.corpus import objects, rows
-from bythebook.evals.finished import Finished
-from bythebook.evals.plots import spread, trade
+from bythebook.evals.datasets import objects, rows
+from bythebook.evals.metrics import interval_of, percentiles
 from bythebook.evals.refusal import auroc
-from bythebook.evals.sampling import interval_of, percentiles
-from bythebook.evals.subject import patient, say
-from bythebook.passages import RetrievalResult
-from bythebook.passages.words import Words, rarity
+from bythebook.evals.report import spread, trade
+from bythebook.evals.runner import Finished, patient, say
+from bythebook.index.terms import Words, rarity
+from bythebook.retrieval import RetrievalResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,10 +29,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from bythebook.embeddings import Embedder
     from bythebook.evals import Figures, Wanted
-    from bythebook.evals.finished import Row
-    from bythebook.evals.plots import Plot
-    from bythebook.vectors import Embedder
+    from bythebook.evals.report import Plot
+    from bythebook.evals.runner import Row
 
     Numbers = NDArray[np.float64]
 

@@ -10,10 +10,10 @@ import numpy as np
 from bythebook.answers import Outcome
 from bythebook.errors import InputError
 from bythebook.evals import Measured
-from bythebook.evals.corpus import collection, has
-from bythebook.evals.plots import spread, trade
-from bythebook.evals.sampling import interval_of, percentiles
-from bythebook.evals.subject import opened
+from bythebook.evals.datasets import collection, has
+from bythebook.evals.metrics import interval_of, percentiles
+from bythebook.evals.report import spread, trade
+from bythebook.evals.runner import opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 
     from bythebook.answers import AgentResponse
     from bythebook.evals import Figures, Wanted
-    from bythebook.evals.corpus import Collection, Corpus, Question
-    from bythebook.evals.finished import Row
-    from bythebook.evals.plots import Plot
-    from bythebook.evals.subject import Subject
+    from bythebook.evals.datasets import Collection, Corpus, Question
+    from bythebook.evals.report import Plot
+    from bythebook.evals.runner import Row, Subject
 
     Numbers = NDArray[np.float64]
 

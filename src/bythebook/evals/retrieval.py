@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING
 
 from bythebook.errors import InputError
 from bythebook.evals import Measured
-from bythebook.evals.corpus import collection
-from bythebook.evals.plots import bars, spread
-from bythebook.evals.sampling import intervals, percentiles
-from bythebook.evals.subject import opened
-from bythebook.passages import EVERYWHERE
-from bythebook.passages.edge import DEPTH
+from bythebook.evals.datasets import collection
+from bythebook.evals.metrics import intervals, percentiles
+from bythebook.evals.report import bars, spread
+from bythebook.evals.runner import opened
+from bythebook.index import EVERYWHERE
+from bythebook.index.edge_store import DEPTH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from bythebook.evals import Figures, Wanted
-    from bythebook.evals.corpus import Question
-    from bythebook.evals.finished import Row
-    from bythebook.evals.subject import Subject
+    from bythebook.evals.datasets import Question
+    from bythebook.evals.runner import Row, Subject
 
     Columns = dict[str, list[float]]
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bythebook.pages import LeftOut, Skipped
-
-
-Progress: TypeAlias = Callable[[str, int, int], None]
-"""Told which stage the work is in, how much of it is done, and how much there is."""
+    from bythebook.sources import LeftOut, Skipped
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,13 @@ from contextlib import ExitStack, aclosing, redirect_stdout
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from bythebook.embeddings import arriving, as_they_come
+from bythebook.embeddings.minilm.embedder import LocalEmbedder
 from bythebook.errors import ConfigurationError, Unavailable
-from bythebook.ingest.workers import Embedding, Reading
-from bythebook.pages import Listed, Unreadable
-from bythebook.pages.folder import Folder
-from bythebook.pages.project import Project
-from bythebook.vectors.arriving import arriving, as_they_come
-from bythebook.vectors.local import LocalEmbedder
+from bythebook.ingest.ray_workers import Embedding, Reading
+from bythebook.sources import Listed, Unreadable
+from bythebook.sources.folder import Folder
+from bythebook.sources.projects.project import Project
 
 # Before it is imported. Unless told not to, Ray sends figures on its use to its makers; and it logs a lot.
 for _name, _value in (("RAY_USAGE_STATS_ENABLED", "0"), ("RAY_BACKEND_LOG_LEVEL", "fatal")):
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
     from pathlib import Path
 
-    from bythebook.chunks import Chunk
-    from bythebook.chunks.split import Sizes
-    from bythebook.ingest.engine import Unchanged
-    from bythebook.pages import LeftOut, Page, PageSource, Skipped
-    from bythebook.vectors import Embedder, Identity, Texts, Vector
+    from bythebook.chunking import Chunk
+    from bythebook.chunking.splitter import Sizes
+    from bythebook.embeddings import Embedder, Identity, Texts, Vector
+    from bythebook.ingest.pipeline import Unchanged
+    from bythebook.sources import LeftOut, Page, PageSource, Skipped
 
 FEW = 64
 """So many pages or texts are done here in less time than a cluster takes to begin."""

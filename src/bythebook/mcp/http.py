@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from bythebook.assemble import Book
+    from bythebook.book import Book
     from bythebook.mcp.server import Context
 
 LARGEST_BODY = 1_000_000

@@ -16,9 +16,8 @@ from bythebook.testing.embeddings import (
     ScriptedEmbeddings,
 )
 from bythebook.testing.faults import Faults
-from bythebook.testing.gullible import gullible
-from bythebook.testing.obedient import obedient
 from bythebook.testing.replies import EVERYDAY_FAULTS, Fault, Quirk, Reply, Request, Script, ToolCall, Usage
+from bythebook.testing.scripted_models import cooperative_model, injectable_model
 from bythebook.testing.server import Exchange, ScriptedServer
 
 __all__ = [
@@ -41,8 +40,8 @@ __all__ = [
     "StandingLoop",
     "ToolCall",
     "Usage",
-    "gullible",
-    "obedient",
+    "cooperative_model",
+    "injectable_model",
     "skipping_time",
     "standing_time",
 ]

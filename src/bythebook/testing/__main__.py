@@ -22,7 +22,7 @@ from bythebook.testing import (
     Reply,
     ScriptedEmbeddings,
     ScriptedServer,
-    obedient,
+    cooperative_model,
 )
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _embeddings(chosen: argparse.Namespace) -> ScriptedEmbeddings:
 
 def _completions(chosen: argparse.Namespace) -> ScriptedServer:
     def script(request: Request) -> Reply:
-        reply = Reply(chosen.text) if chosen.text else obedient(request)
+        reply = Reply(chosen.text) if chosen.text else cooperative_model(request)
         return replace(reply, delay_first=chosen.delay_first, delay_token=chosen.delay_token)
 
     kinds = tuple(map(Fault, chosen.fault)) if chosen.fault else EVERYDAY_FAULTS

@@ -17,8 +17,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from bythebook.testing.connection import ClientLeftError
-from bythebook.testing.listening import HOST, Listener
+from bythebook.testing.connection import HOST, ClientLeftError, Listener
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bythebook.testing.completions import error, models
-from bythebook.testing.connection import ClientLeftError
+from bythebook.testing.connection import HOST, ClientLeftError, Listener
 from bythebook.testing.faults import Faults
-from bythebook.testing.listening import HOST, Listener
-from bythebook.testing.playing import play
+from bythebook.testing.replay import play
 from bythebook.testing.replies import Quirk, Reply, Request
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ bounds each call by the deadline, owns every retry, and stops calling a service 
 libraries' own retries are off.
 
 What a foreign error means is decided at the adapter's seam by a `Judge`; `bythebook.upstream.openai` and
-`bythebook.upstream.http` judge the errors of those clients. Nothing here imports a client library.
+`bythebook.upstream.classify` judge the errors of those clients. Nothing here imports a client library.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bythebook.upstream.breaker import Breaker, BreakerState
-    from bythebook.upstream.calls import CallReport, CallState, Upstream
+    from bythebook.upstream.circuit_breaker import Breaker, BreakerState
+    from bythebook.upstream.classify import Failure, Judge
+    from bythebook.upstream.client import CallReport, CallState, Policy, Upstream
     from bythebook.upstream.deadline import Deadline
-    from bythebook.upstream.failures import Failure, Judge
-    from bythebook.upstream.policy import Policy
 
 __all__ = [
     "Breaker",
@@ -34,11 +33,10 @@ __all__ = [
 
 # A book that answers by itself calls nothing outside and needs nothing but the deadline.
 _HOMES = {
-    "breaker": ("Breaker", "BreakerState"),
-    "calls": ("CallReport", "CallState", "Upstream"),
+    "circuit_breaker": ("Breaker", "BreakerState"),
+    "client": ("CallReport", "CallState", "Policy", "Upstream"),
     "deadline": ("Deadline",),
-    "failures": ("Failure", "Judge"),
-    "policy": ("Policy",),
+    "classify": ("Failure", "Judge"),
 }
 
 

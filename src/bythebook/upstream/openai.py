@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import openai
 
 from bythebook.errors import BookError, ContextOverflow, DeadlineExceeded, ProviderError
-from bythebook.upstream.failures import Failure, judge_status
+from bythebook.upstream.classify import Failure, judge_status
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

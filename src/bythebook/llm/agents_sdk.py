@@ -1,0 +1,91 @@
+"""An answer as the Agents SDK is told of it: the events and items of a response, made without being validated."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import TYPE_CHECKING
+
+from openai.types.responses import (
+    Response,
+    ResponseCompletedEvent,
+    ResponseCreatedEvent,
+    ResponseFunctionToolCall,
+    ResponseOutputMessage,
+    ResponseOutputText,
+    ResponseTextDeltaEvent,
+    ResponseUsage,
+)
+from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from openai.types.responses import ResponseOutputItem
+    from openai.types.responses.response_output_text import Annotation
+
+    from bythebook.llm.client import ToolCallMade
+
+
+def new_item() -> str:
+    """The id of a message that is yet to come."""
+    return f"msg_{uuid.uuid4().hex}"
+
+
+def message(text: str, *, item: str, annotations: Sequence[Annotation] = ()) -> ResponseOutputMessage:
+    said = ResponseOutputText(annotations=list(annotations), text=text, type="output_text", logprobs=[])
+    return ResponseOutputMessage(id=item, content=[said], role="assistant", status="completed", type="message")
+
+
+def tool_call(call: ToolCallMade) -> ResponseFunctionToolCall:
+    return ResponseFunctionToolCall(call_id=call.id, name=call.name, arguments=call.arguments, type="function_call")
+
+
+def delta(text: str, *, item: str, number: int) -> ResponseTextDeltaEvent:
+    return ResponseTextDeltaEvent.model_construct(
+        content_index=0,
+        delta=text,
+        item_id=item,
+        logprobs=[],
+        output_index=0,
+        sequence_number=number,
+        type="response.output_text.delta",
+    )
+
+
+def created(*, model: str, number: int) -> ResponseCreatedEvent:
+    """A response begins: in the middle of a stream, what came before no longer counts."""
+    return ResponseCreatedEvent.model_construct(
+        response=_response((), model=model), sequence_number=number, type="response.created"
+    )
+
+
+def completed(
+    output: Sequence[ResponseOutputItem], *, model: str, number: int, prompt_tokens: int = 0, completion_tokens: int = 0
+) -> ResponseCompletedEvent:
+    response = _response(output, model=model, usage=_usage(prompt_tokens, completion_tokens))
+    return ResponseCompletedEvent.model_construct(response=response, sequence_number=number, type="response.completed")
+
+
+def _response(output: Sequence[ResponseOutputItem], *, model: str, usage: ResponseUsage | None = None) -> Response:
+    return Response.model_construct(
+        id=f"resp_{uuid.uuid4().hex}",
+        created_at=time.time(),
+        model=model,
+        object="response",
+        output=list(output),
+        tool_choice="auto",
+        tools=[],
+        parallel_tool_calls=False,
+        usage=usage,
+    )
+
+
+def _usage(prompt_tokens: int, completion_tokens: int) -> ResponseUsage:
+    return ResponseUsage.model_construct(
+        input_tokens=prompt_tokens,
+        output_tokens=completion_tokens,
+        total_tokens=prompt_tokens + completion_tokens,
+        input_tokens_details=InputTokensDetails.model_construct(cached_tokens=0, cache_write_tokens=0),
+        output_tokens_details=OutputTokensDetails(reasoning_tokens=0),
+    )

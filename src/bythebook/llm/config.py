@@ -1,0 +1,114 @@
+"""AgentConfig: how the agent behaves. The names and bounds are those of the data model."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from bythebook.errors import ConfigurationError
+from bythebook.llm.prompts import SYSTEM
+from bythebook.llm.providers import Mode, detect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from bythebook.llm.providers import Provider
+
+Unsupported = Literal["remove", "mark"]
+Followups = Literal["auto", "model", "rule"]
+
+# The names the environment knows these settings by, beside our own.
+ALIASES = {
+    "OPENAI_MODEL": "model",
+    "OPENAI_BASE_URL": "base_url",
+    "AGENT_TOP_K": "retrieval_top_k",
+    "AGENT_SCORE_THRESHOLD": "retrieval_threshold",
+    "AGENT_MAX_TURNS": "max_conversation_turns",
+    "COHERE_API_KEY": "cohere_api_key",
+    "QDRANT_URL": "qdrant_url",
+    "QDRANT_API_KEY": "qdrant_api_key",
+    "OPENAI_API_KEY": "openai_api_key",
+    "OPENROUTER_API_KEY": "openrouter_api_key",
+    "GROQ_API_KEY": "groq_api_key",
+}
+_NUMBERS = {"retrieval_top_k": int, "retrieval_threshold": float, "max_conversation_turns": int}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentConfig:
+    """Everything about the agent that can be chosen. Frozen: made once, when the agent is."""
+
+    model: str = ""
+    base_url: str = ""
+    api_key: str = field(default="", repr=False)
+    openai_api_key: str = field(default="", repr=False)
+    openrouter_api_key: str = field(default="", repr=False)
+    groq_api_key: str = field(default="", repr=False)
+    system_prompt: str = SYSTEM
+    temperature: float = 0.7
+    max_tokens: int = 1000
+    context_window: int = 8192
+    retrieval_top_k: int = 5
+    retrieval_threshold: float | Literal["auto"] = "auto"
+    retrieval_mode: Mode = "auto"
+    max_history: int = 20
+    max_conversation_turns: int = 50
+    cohere_api_key: str = field(default="", repr=False)
+    qdrant_url: str = ""
+    qdrant_api_key: str = field(default="", repr=False)
+    collection_name: str = "web_documents"
+    unsupported: Unsupported = "remove"
+    followups: Followups = "auto"
+    first_token_seconds: float = 5.0
+    answer_seconds: float = 30.0
+    verbose: bool = False
+
+    def __post_init__(self) -> None:
+        for flaw in self._flaws():
+            raise ConfigurationError(flaw)
+
+    def _flaws(self) -> Iterator[str]:
+        bounds: dict[str, tuple[float, float]] = {
+            "temperature": (0.0, 2.0),
+            "max_tokens": (1, 4096),
+            "retrieval_top_k": (1, 20),
+            "max_history": (1, 100),
+            "first_token_seconds": (0.1, 3600.0),
+            "answer_seconds": (0.1, 3600.0),
+        }
+        for name, (least, most) in bounds.items():
+            if not least <= getattr(self, name) <= most:
+                yield f"{name} must be from {least} to {most}, not {getattr(self, name)}."
+        if self.max_tokens >= self.context_window:
+            yield f"max_tokens ({self.max_tokens}) must be less than context_window ({self.context_window})."
+        if self.retrieval_threshold != "auto" and not 0.0 <= self.retrieval_threshold <= 1.0:
+            yield f"retrieval_threshold must be 'auto' or from 0 to 1, not {self.retrieval_threshold}."
+        if self.max_conversation_turns < 1:
+            yield f"max_conversation_turns must be positive, not {self.max_conversation_turns}."
+        if self.followups == "model" and self.provider is None:
+            yield "followups is 'model', but no model is set. Name one with base_url or a key, or use 'auto'."
+        if not self.system_prompt.strip():
+            yield "system_prompt is empty."
+
+    @property
+    def provider(self) -> Provider | None:
+        """Who runs the model; None when nothing points to one. Raises ConfigurationError naming what is missing."""
+        keys = {
+            "OPENAI_API_KEY": self.openai_api_key,
+            "OPENROUTER_API_KEY": self.openrouter_api_key,
+            "GROQ_API_KEY": self.groq_api_key,
+        }
+        return detect(keys, base_url=self.base_url, api_key=self.api_key, model=self.model)
+
+    @classmethod
+    def from_env(cls, environment: Mapping[str, str] = os.environ) -> AgentConfig:
+        """Read the environment under the names the data model gives."""
+        given: dict[str, Any] = {}
+        for variable, name in ALIASES.items():
+            if value := environment.get(variable, "").strip():
+                try:
+                    given[name] = _NUMBERS.get(name, str)(value)
+                except ValueError as exc:
+                    raise ConfigurationError(f"{variable} cannot be {value!r}: {exc}") from exc
+        return cls(**given)

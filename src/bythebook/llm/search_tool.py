@@ -1,0 +1,141 @@
+"""The tool a model searches the book with: its schema, its arguments checked, its answer."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bythebook.errors import InputError
+from bythebook.index import EVERYWHERE, Filters
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bythebook.retrieval import RetrievalResult
+
+NAME = "search_docs"
+FORMER_NAME = "retrieve_context"
+DESCRIPTION = (
+    "Search the book. Returns numbered passages; cite them by their number, like [1]. "
+    "Call it again with other words if the passages do not answer the question."
+)
+_LONGEST_QUERY = 1000
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "query": {"type": "string", "description": "What to look for, as a complete question or phrase."},
+        "top_k": {"type": "integer", "minimum": 1, "maximum": 10, "description": "How many passages, 5 by default."},
+        "threshold": {"type": "number", "minimum": 0, "maximum": 1, "description": "The least similarity."},
+        "filters": {
+            "type": "object",
+            "properties": {name: {"type": "string"} for name in ("module", "chapter", "url_prefix")},
+            "additionalProperties": False,
+        },
+    },
+    "required": ["query"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SearchArguments:
+    """A search as the model asked for it."""
+
+    query: str
+    top_k: int = 5
+    threshold: float = 0.0
+    filters: Filters = EVERYWHERE
+
+    @classmethod
+    def parse(cls, arguments: str) -> SearchArguments:
+        """Read a tool call's arguments. Raises InputError with what is wrong, for the model to correct itself."""
+        try:
+            data = json.loads(arguments)
+        except ValueError as exc:
+            raise InputError(f"the arguments are not JSON: {exc}") from exc
+        if not isinstance(data, dict):
+            raise InputError("the arguments must be an object with at least 'query'")
+        unknown = sorted(set(data) - set(SCHEMA["properties"]))
+        if unknown:
+            raise InputError(f"unknown argument {unknown[0]!r}; there are query, top_k, threshold and filters")
+        return cls(_query(data), _top_k(data), _threshold(data), _filters(data))
+
+
+def _query(data: dict[str, Any]) -> str:
+    query = data.get("query")
+    if not isinstance(query, str) or not query.strip():
+        raise InputError("'query' must be a text that is not empty")
+    return query.strip()[:_LONGEST_QUERY]
+
+
+def _top_k(data: dict[str, Any]) -> int:
+    value = data.get("top_k", 5)
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 10:
+        raise InputError(f"'top_k' must be a whole number from 1 to 10, not {value!r}")
+    return value
+
+
+def _threshold(data: dict[str, Any]) -> float:
+    value = data.get("threshold", 0.0)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise InputError(f"'threshold' must be a number from 0 to 1, not {value!r}")
+    return float(value)
+
+
+def _filters(data: dict[str, Any]) -> Filters:
+    value = data.get("filters") or {}
+    known = {"module", "chapter", "url_prefix"}
+    if not isinstance(value, dict) or set(value) - known or not all(isinstance(v, str) for v in value.values()):
+        raise InputError("'filters' must be an object with texts for module, chapter or url_prefix")
+    return Filters(**value)
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalToolResponse:
+    """What a tool call gets back, as JSON. An empty result is not an error."""
+
+    results: tuple[dict[str, Any], ...] = ()
+    query: str = ""
+    error: str | None = None
+    message: str | None = None
+    execution_time: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.error is not None and self.results:
+            raise InputError("a tool response with an error has no results")
+
+    @property
+    def total(self) -> int:
+        return len(self.results)
+
+    def is_error(self) -> bool:
+        return self.error is not None
+
+    def to_json(self) -> str:
+        return json.dumps(
+            {
+                "results": list(self.results),
+                "total": self.total,
+                "query": self.query,
+                "error": self.error,
+                "message": self.message,
+                "execution_time": round(self.execution_time, 2),
+            },
+            ensure_ascii=False,
+        )
+
+
+def shown(numbered: Sequence[tuple[int, RetrievalResult]], *, longest: int = 0) -> tuple[dict[str, Any], ...]:
+    """The passages as the model sees them, cut to `longest` characters if that is not 0."""
+    return tuple(
+        {
+            "number": number,
+            "text": result.text[:longest] if longest else result.text,
+            "url": result.url,
+            "title": " > ".join(result.heading_hierarchy) or result.title,
+            "score": round(result.score, 3),
+        }
+        for number, result in numbered
+    )

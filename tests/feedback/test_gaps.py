@@ -1,0 +1,204 @@
+"""What the book lacks: found from the questions it could not answer, and told to its author."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import pytest_asyncio
+from typer.testing import CliRunner
+
+from bythebook.book import Book
+from bythebook.cli.app import app
+from bythebook.cli.gaps import read_moment
+from bythebook.errors import InputError
+from bythebook.feedback import GapReport, Place, Topic
+from bythebook.feedback.gap_report import as_markdown, as_text
+from bythebook.feedback.ratings import Section
+from bythebook.settings import Settings
+from tests.conftest import copied
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+RADIO = [
+    "How do I signal a ship by radio?",
+    "Which radio channel do ships listen to?",
+    "How is a ship called by radio?",
+]
+WAGES = "How much is a keeper of the lighthouse paid in a year?"
+FOREIGN = ["Why do cats purr?", "Which planet has the most moons?"]
+ANSWERED = "How often does the horn sound in fog?"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def asked(shelved: Path, model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Book]:
+    """The small book after a day of questions."""
+    folder = copied(shelved, tmp_path_factory.mktemp("asked") / "data")
+    async with Book.open(Settings(data_dir=folder, model_folder=model_folder)) as book:
+        for question in (*FOREIGN, WAGES, *RADIO, RADIO[0], "What is it?"):
+            assert not (await book.ask(question)).grounded, question
+        response = await book.ask(ANSWERED)
+        await book.rate(response.id, "down", "I wanted the bell.")
+        await book.ask("What does the horn do in fog?")
+        yield book
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_questions_come_together_by_topic_the_most_asked_first(asked: Book) -> None:
+    report = await asked.gaps()
+    radio = report.topics[0]
+    assert (radio.count, radio.refused, radio.rated_down, set(radio.examples)) == (4, 4, 0, set(RADIO))
+    assert radio.label in RADIO
+    assert "radio" in radio.terms
+    assert [topic.count for topic in report.topics] == [4, 1, 1]
+    assert (report.questions, report.unclear, report.covered_since) == (9, ("What is it?",), 0)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_each_topic_has_a_place_in_the_book(asked: Book) -> None:
+    async with asked.edition() as edition:
+        for topic in (await asked.gaps()).topics:
+            assert topic.place
+            page = edition.catalogue.page(topic.place.url)
+            assert page
+            assert page.title == topic.place.title
+            assert topic.place.after in page.text
+            assert topic.nearest[0].url == topic.place.url
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_an_answer_rated_down_is_a_topic_with_its_reason(asked: Book) -> None:
+    (down,) = [topic for topic in (await asked.gaps()).topics if topic.rated_down]
+    assert (down.label, down.refused, down.reasons) == (ANSWERED, 0, ("I wanted the bell.",))
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_is_not_about_the_book_stands_apart_and_does_not_count(asked: Book) -> None:
+    report = await asked.gaps(limit=1)
+    assert [topic.count for topic in report.topics] == [4]
+    assert sorted(topic.label for topic in report.foreign) == sorted(FOREIGN)
+    assert [topic.place for topic in report.foreign] == [None, None]
+    assert report.topics_left_out == 2
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_only_what_was_asked_since_then(asked: Book) -> None:
+    report = await asked.gaps(since=datetime.now(UTC) + timedelta(hours=1))
+    assert report == GapReport(0, (), (), (), 0, 0, report.generation)
+    assert as_text(report) == "The book has answered every question so far."
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_where_there_are_too_many_questions_the_latest_are_looked_at(
+    asked: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bythebook.book.MOST_UNANSWERED", 2)
+    report = await asked.gaps()
+    assert (report.questions, report.questions_left_out) == (9, 7)
+    assert (report.unclear, [topic.label for topic in report.topics]) == (("What is it?",), [ANSWERED])
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_a_newer_generation_answers_is_no_gap_any_more(
+    shelved: Path, model_folder: Path, tmp_path: Path
+) -> None:
+    folder = copied(shelved, tmp_path / "data")
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / "radio.md").write_text("# Radio\n\nTo signal a ship by radio, call it on channel sixteen.\n")
+    async with Book.open(Settings(data_dir=folder, model_folder=model_folder)) as book:
+        await book.ask(RADIO[0])
+        await book.ask(WAGES)
+        assert (await book.gaps()).covered_since == 0
+        await book.ingest(pages)
+        report = await book.gaps()
+    assert (report.covered_since, [topic.label for topic in report.topics]) == (1, [WAGES])
+
+
+TOPIC = Topic(
+    label="How do I *tune* the radio?",
+    terms=("radio", "tune"),
+    count=3,
+    refused=2,
+    rated_down=1,
+    examples=("How do I *tune* the radio?", "Radio\n\x1b[31m?"),
+    reasons=("Not the <bell>.",),
+    nearest=(Section("https://book/fog", "Fog", ("Fog", "The horn"), "the-horn", 0.412),),
+    place=Place("https://book/fog", "Fog", "The horn"),
+    last_asked_at=datetime(2026, 5, 1, tzinfo=UTC),
+)
+ELSEWHERE = replace(TOPIC, label="Why do cats purr?", count=1, place=None)
+REPORT = GapReport(6, (TOPIC,), (ELSEWHERE,), ("What is it?",), 1, 2, "g000001", questions_left_out=2)
+
+
+def test_the_report_as_text() -> None:
+    assert as_text(REPORT) == (
+        "6 questions without a good answer, 1 topic. Only the latest 4 were looked at. 2 smaller topics not shown. "
+        "1 question answered since, by a newer generation of the book.\n"
+        "\n"
+        "1. How do I *tune* the radio?  (3 times)\n"
+        "   words: radio, tune\n"
+        "   also: Radio [31m?\n"
+        "   answered, but rated down: once\n"
+        "   reason given: Not the <bell>.\n"
+        "   nearest: Fog > The horn (0.41)\n"
+        "   belongs in: “Fog”, after “The horn”\n"
+        "   page: https://book/fog\n"
+        "\n"
+        "Not about this book:\n"
+        "   Why do cats purr?  (once)\n"
+        "\n"
+        "Asked back, because they could not be understood:\n"
+        "   What is it?"
+    )
+
+
+def test_the_report_as_markdown_shows_what_readers_wrote_as_text() -> None:
+    lines = as_markdown(REPORT).splitlines()
+    assert "## How do I \\*tune\\* the radio?" in lines
+    assert "- reason given: Not the \\<bell\\>." in lines
+    assert "- belongs in: “Fog”, after “The horn”" in lines
+    assert lines[-3:] == ["## Asked back, because they could not be understood", "", "- What is it?"]
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("", datetime(1970, 1, 1, tzinfo=UTC)),
+        ("12h", datetime(2026, 5, 30, 20, tzinfo=UTC)),
+        ("7d", datetime(2026, 5, 24, 8, tzinfo=UTC)),
+        ("2w", datetime(2026, 5, 17, 8, tzinfo=UTC)),
+        ("2026-05-01", datetime(2026, 5, 1, tzinfo=UTC)),
+        ("2026-05-01T10:00:00+02:00", datetime(2026, 5, 1, 8, tzinfo=UTC)),
+    ],
+)
+def test_since_when(text: str, moment: datetime) -> None:
+    assert read_moment(text, now=datetime(2026, 5, 31, 8, tzinfo=UTC)) == moment
+
+
+@pytest.mark.parametrize("text", ["yesterday", "7", "d", "-7d", "99999w", "2026-13-01"])
+def test_a_time_that_is_none(text: str) -> None:
+    with pytest.raises(InputError, match="is no time"):
+        read_moment(text, now=datetime(2026, 5, 31, tzinfo=UTC))
+
+
+def test_the_command_prints_text_markdown_and_json(
+    shelved: Path, model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = copied(shelved, tmp_path / "data")
+    monkeypatch.setenv("BYTHEBOOK_MODEL_FOLDER", str(model_folder))
+    monkeypatch.chdir(tmp_path)
+    run = CliRunner().invoke
+    assert "I don't have information" in run(app, ["ask", WAGES, "--data-dir", str(folder)]).stdout
+    text, markdown, as_json = (run(app, ["gaps", "--data-dir", str(folder), *how]).stdout for how in HOW)
+    assert f"1. {WAGES}  (once)" in text
+    assert f"## {WAGES}" in markdown
+    assert json.loads(as_json)["topics"][0]["label"] == WAGES
+
+
+HOW: tuple[list[str], ...] = ([], ["--markdown"], ["--json", "--limit", "1", "--since", "1d"])

@@ -1,0 +1,424 @@
+"""A book on a Qdrant server: published in one step, opened elsewhere, swept when safe, copied both ways."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import warnings
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import qdrant_edge as edge
+from qdrant_client import AsyncQdrantClient
+
+from bythebook.answers import AgentRequest
+from bythebook.errors import ConfigurationError, NotFound, QdrantConnectionError, Unavailable
+from bythebook.index import EVERYWHERE
+from bythebook.index.generations import Generations
+from bythebook.index.provider import Edition, Shelf
+from bythebook.index.qdrant import catalog_sync
+from bythebook.index.qdrant.catalog_sync import QdrantLibrary, fetch_catalogue
+from bythebook.index.qdrant.client import Address, QdrantServer, connected
+from bythebook.index.qdrant.generations import Making, Manifest, ServerGenerations
+from bythebook.index.qdrant.mirror import pull, push
+from bythebook.index.qdrant.store import QdrantStore
+from bythebook.llm.config import AgentConfig
+from bythebook.qa.pipeline import Asker
+from bythebook.retrieval import RetrievalResult
+from bythebook.retrieval.retriever import Retriever
+from tests.conftest import LIGHTHOUSE
+from tests.support.index_contents import contents
+from tests.support.qdrant_book import MANIFEST, ServerBook, unseen
+from tests.support.qdrant_server import Fault, QdrantHere, live_server, running_qdrant
+from tests.support.word_embedder import WordBook, WordEmbedder
+
+QUESTIONS = (
+    "How is the lamp lit?",
+    "Which oil burns longest?",
+    "What does the horn say in fog?",
+    "flag",
+    "storm at night",
+)
+
+
+@pytest.fixture
+def here() -> Iterator[QdrantHere]:
+    with running_qdrant() as running:
+        yield running
+
+
+@pytest.fixture
+async def server(here: QdrantHere) -> AsyncIterator[QdrantServer]:
+    async with connected(Address(here.url), reading_seconds=60.0) as opened:
+        yield opened
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Path:
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    write(folder, "lamp", "The lamp burns colza oil.")
+    write(folder, "horn", "The horn warns ships in fog.")
+    return folder
+
+
+def write(folder: Path, name: str, text: str) -> None:
+    (folder / f"{name}.md").write_text(f"# {name}\n\n{text}\n")
+
+
+@pytest.fixture
+def book(server: QdrantServer, tmp_path: Path) -> ServerBook:
+    return ServerBook(server, tmp_path / "one machine")
+
+
+@pytest.fixture
+def elsewhere(server: QdrantServer, tmp_path: Path) -> ServerBook:
+    """The same book, as a machine sees it that has nothing but the server's address."""
+    return ServerBook(server, tmp_path / "another machine")
+
+
+async def test_before_the_first_ingest_the_missing_collection_is_named(book: ServerBook) -> None:
+    with pytest.raises(NotFound, match=r"no collection 'book' on http://127.* Run 'bythebook ingest FOLDER'"):
+        await book.ask("lamp")
+
+
+async def test_another_machine_answers_from_the_server_alone(
+    here: QdrantHere, book: ServerBook, elsewhere: ServerBook, pages: Path
+) -> None:
+    book.making = Making(shards=3, replicas=2, on_disk=True)
+    name = await book.ingest(pages)
+
+    (answer,) = await elsewhere.ask("What does the lamp burn?")
+
+    assert name.startswith("g000001-")
+    assert answer.metadata.index_generation == name
+    assert "The lamp burns colza oil." in answer.answer
+    assert answer.citations[0].url.startswith("file://")
+    made = here.engine.collections[f"book-{name}"]
+    assert (made.config["shard_number"], made.config["replication_factor"]) == (3, 2)
+    assert made.config["vectors"]["dense"]["on_disk"] is True
+    assert made.config["sparse_vectors"]["bm25"]["modifier"] == "idf"
+    assert set(made.schema) == {"module_name", "chapter_id", "url"}
+    assert made.schema["url"]["params"]["prefix"] is True
+
+    before = len(here.requests)
+    assert await book.ingest(pages) == ""
+    assert not [request for request in here.requests[before:] if not request.startswith(("GET", "POST"))]
+
+
+async def test_a_book_goes_to_the_server_answers_there_and_comes_back_as_it_was(
+    book: ServerBook, tmp_path: Path
+) -> None:
+    """The same requests reach the same engine: every passage and its place are equal, its scores nearly."""
+    disk = WordBook(tmp_path / "index")
+    await disk.ingest(LIGHTHOUSE)
+    generations = book.there
+    library = QdrantLibrary(generations, disk.embedder.identity, tmp_path / "cache", fresh_seconds=3600.0)
+    assert await library.current() == ""
+    name, _ = await push(disk.generations, generations, after="", making=Making(), notes={}, progress=unseen)
+    assert await library.current() == name  # Whoever publishes need not wait to read it.
+    with disk.shelf() as one, book.shelf() as other:
+        async with one.edition() as here, other.edition() as there:
+            assert here.calibration == there.calibration
+            for question in QUESTIONS:
+                retriever = Retriever(WordEmbedder())
+                ours = await retriever.retrieve(here, question, top_k=10, filters=EVERYWHERE)
+                theirs = await retriever.retrieve(there, question, top_k=10, filters=EVERYWHERE)
+                assert_same(theirs.context.results, ours.context.results)
+            await assert_found_by_another_implementation(here, await book.there.manifest(there.name))
+
+    await copy_from_server(book, Generations(tmp_path / "back"))
+
+    identity = disk.embedder.identity
+    assert await contents(tmp_path / "back", identity) == await contents(disk.folder, identity)
+
+
+def assert_same(theirs: Sequence[RetrievalResult], ours: Sequence[RetrievalResult]) -> None:
+    assert [replace(each, score=0.0, rerank_score=0.0) for each in theirs] == [
+        replace(each, score=0.0, rerank_score=0.0) for each in ours
+    ]
+    for one, other in zip(theirs, ours, strict=True):
+        assert (one.score, one.rerank_score) == pytest.approx((other.score, other.rerank_score), abs=1e-4)
+
+
+async def assert_found_by_another_implementation(edition: Edition, manifest: Manifest) -> None:
+    """The official client without a server computes everything by itself, and knows nothing of our engine."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Payload indexes have no effect in the local Qdrant")
+        client = AsyncQdrantClient(":memory:")
+        there = ServerGenerations(QdrantServer(client, ":memory:", reading_seconds=60.0), "book")
+        name = await there.begin(manifest, Making())
+    double = QdrantStore(there.server, there.collection(name), edition.words)
+    passages = await edition.store.fetch(edition.catalogue.all_chunk_ids())
+    await double.change(put=list(passages.values()), drop=[])
+    for question in QUESTIONS:
+        vector = await WordEmbedder().query(question)
+        ours = await edition.store.candidates(vector, question, limit=20, filters=EVERYWHERE)
+        theirs = dict(await double.candidates(vector, question, limit=200, filters=EVERYWHERE))
+        assert ours
+        for key, score in ours:
+            assert theirs[key] == pytest.approx(score, abs=1e-3)
+    await client.close()
+
+
+async def test_readers_keep_the_generation_they_read_until_it_is_removed_long_after(
+    here: QdrantHere, book: ServerBook, elsewhere: ServerBook, pages: Path
+) -> None:
+    first = await book.ingest(pages)
+    with elsewhere.shelf() as shelf:
+        async with shelf.edition() as old:
+            write(pages, "flag", "A red flag means danger.")
+            second = await book.ingest(pages)
+            async with shelf.edition() as new:
+                assert (old.name, new.name) == (first, second)
+                assert await new.store.count(EVERYWHERE) == await old.store.count(EVERYWHERE) + 1
+                assert len(new.catalogue.listed()) == len(old.catalogue.listed()) + 1
+    assert await book.there.names() == [first, second]
+
+    book.grace_seconds = -1.0
+    write(pages, "oar", "An oar lies in the boat.")
+    third = await book.ingest(pages)
+
+    assert await book.there.names() == [third]
+    assert set(here.engine.collections) == {f"book-{third}", f"book-{third}-book"}
+    with pytest.raises(ConfigurationError, match="is the current generation"):
+        await book.there.remove(third)
+    with pytest.raises(NotFound, match="there is no generation 'g000009"):
+        await book.there.remove("g000009-00000000")
+
+
+async def test_only_the_blocks_that_changed_are_fetched(here: QdrantHere, book: ServerBook, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    data = np.random.default_rng(7).bytes(5 * catalog_sync.BLOCK + 99)
+    first.write_bytes(data)
+    second.write_bytes(data[:-1] + b"!" + data[:7])
+    cache, asked = tmp_path / "cache", []
+    for path in (first, second):
+        cut = tuple(block.digest for block in catalog_sync.cut(path))
+        made = replace(MANIFEST, blocks=cut, digest=catalog_sync.digest_of(cut), size=path.stat().st_size)
+        name = await book.there.begin(made, Making())
+        await book.there.send_catalogue(name, path)
+        before = len(here.bodies)
+        fetched = await fetch_catalogue(book.there, name, made, cache)
+        assert fetched.read_bytes() == path.read_bytes()
+        asked.append([json.loads(body)["ids"] for body in here.bodies[before:]])
+    assert asked == [[[1, 2, 3, 4, 5, 6]], [[6]]]
+
+
+async def test_what_does_not_fit_is_not_believed(
+    here: QdrantHere, book: ServerBook, elsewhere: ServerBook, pages: Path
+) -> None:
+    name = await book.ingest(pages)
+    points = here.engine.collections[f"book-{name}-book"].shard.points
+    stranger = replace(elsewhere, folder=elsewhere.folder / "stranger", embedder=WordEmbedder("other words"))
+    with pytest.raises(ConfigurationError, match="was indexed with 'words'"):
+        await stranger.ask("lamp")
+    with pytest.raises(ConfigurationError, match="was indexed with 'words'"):
+        await stranger.ingest(pages)
+
+    points[1]["data"] = "AAAA"
+    with pytest.raises(QdrantConnectionError, match="a block of the catalogue on the Qdrant server is damaged"):
+        await elsewhere.ask("lamp")
+    assert not list((elsewhere.folder / "read").glob("*"))
+
+    points[0]["format"] = 2
+    with pytest.raises(ConfigurationError, match="written by a newer bythebook"):
+        await elsewhere.ask("lamp")
+
+
+async def test_an_ingest_that_fails_half_way_changes_nothing_and_goes_on_where_it_was(
+    here: QdrantHere, book: ServerBook, pages: Path
+) -> None:
+    before = await book.ingest(pages)
+    write(pages, "long", "\n\n".join(f"## Part {number}\n\nIt is about matter{number}." for number in range(300)))
+
+    here.judge = failing_after(sends=2)
+    with pytest.raises(QdrantConnectionError, match="HTTP 500"):
+        await book.ingest(pages)
+    here.judge = lambda _request: None
+    assert await book.there.current() == before
+    embedded = len(book.embedder.embedded)
+    held = sum(name.endswith("-book") for name in here.engine.collections)
+
+    sent = len(here.requests)
+    after = await book.ingest(pages)
+
+    assert after.startswith("g000002-")
+    assert len(book.embedder.embedded) == embedded
+    assert held == sum(name.endswith("-book") for name in here.engine.collections) == 2
+    upserts = [each for each in here.requests[sent:] if each == f"PUT /collections/book-{after}/points"]
+    assert len(upserts) == 1  # Of three batches two were there already.
+    clean = WordBook(book.folder / "clean")
+    await clean.ingest(pages)
+    await copy_from_server(book, Generations(book.folder / "copy"))
+    assert await contents(book.folder / "copy", clean.embedder.identity) == await contents(
+        clean.folder, clean.embedder.identity
+    )
+
+
+def failing_after(*, sends: int) -> Callable[[str], Fault | None]:
+    """Fail every batch of chunks after so many."""
+    seen = 0
+
+    def judge(request: str) -> Fault | None:
+        nonlocal seen
+        if not request.startswith("PUT ") or not request.endswith("/points") or "-book/" in request:
+            return None
+        seen += 1
+        return Fault(500) if seen > sends else None
+
+    return judge
+
+
+def chunks_embedded(book: ServerBook) -> int:
+    """How many texts were embedded that have a heading above them, as only chunks do."""
+    return sum("\n" in text for text in book.embedder.embedded)
+
+
+async def copy_from_server(book: ServerBook, here: Generations) -> None:
+    name = await book.there.current()
+    manifest = await book.there.manifest(name)
+    await pull(book.there, name, manifest, here, cache=book.folder / "cache", progress=unseen)
+
+
+async def test_a_copy_that_is_not_whole_is_not_published(
+    here: QdrantHere, book: ServerBook, pages: Path, tmp_path: Path
+) -> None:
+    name = await book.ingest(pages)
+    there = here.engine.collections[f"book-{name}"].shard
+    lost = str(there.scroll(edge.ScrollRequest(limit=1))[0][0].id)
+    there.update(edge.UpdateOperation.delete_points([lost]))
+
+    with pytest.raises(QdrantConnectionError, match=r"the copy has 1 chunks, and the book 2\. It was not published"):
+        await copy_from_server(book, Generations(tmp_path / "copy"))
+
+    assert Generations(tmp_path / "copy").current() == ""
+
+
+async def test_two_machines_add_to_the_same_book(book: ServerBook, elsewhere: ServerBook, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name, name, f"This is page {name}.")
+    await book.ingest(tmp_path / "one")
+    await elsewhere.ingest(tmp_path / "two")
+    assert elsewhere.embedder.embedded == ["two\nThis is page two."]
+
+    with book.shelf() as shelf:
+        async with shelf.edition() as edition:
+            assert [page.title for page in edition.catalogue.listed()] == ["one", "two"]
+    assert await book.ingest(tmp_path / "one") == ""
+
+
+async def test_whoever_is_overtaken_is_told_and_loses_no_vector(
+    book: ServerBook, elsewhere: ServerBook, tmp_path: Path
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name, name, f"This is page {name}.")
+    mirror = elsewhere.mirror
+    await mirror.catch_up(progress=unseen)
+    overtaking = await book.ingest(tmp_path / "one")
+    work = WordBook(mirror.folder, embedder=elsewhere.embedder)
+    await work.ingest(tmp_path / "two")
+    with pytest.raises(Unavailable, match=f"another machine has published {overtaking} as 'book'"):
+        await mirror.publish(notes={}, progress=unseen)
+    assert await book.there.current() == overtaking
+    embedded = list(elsewhere.embedder.embedded)
+
+    await elsewhere.ingest(tmp_path / "two")
+
+    assert elsewhere.embedder.embedded == embedded
+    answers = await book.ask("This is page one.", "This is page two.")
+    assert ["page one" in answers[0].answer, "page two" in answers[1].answer] == [True, True]
+
+
+async def test_a_collection_that_was_removed_by_hand_is_made_anew(
+    here: QdrantHere, book: ServerBook, elsewhere: ServerBook, pages: Path
+) -> None:
+    first = await book.ingest(pages)
+    with elsewhere.shelf() as shelf:
+        async with shelf.edition():
+            pass
+        for name in list(here.engine.collections):
+            here.engine.answer("DELETE", ["collections", name], {})
+        embedded = chunks_embedded(book)
+        write(pages, "flag", "A red flag means danger.")
+
+        second = await book.ingest(pages)
+
+        assert (first[:7], second[:7]) == ("g000001", "g000001")
+        assert chunks_embedded(book) == embedded + 1
+        async with shelf.edition() as edition:
+            assert (edition.name, edition.chunk_count) == (second, 3)
+
+
+async def test_a_collection_of_others_is_not_taken_for_a_book(here: QdrantHere, book: ServerBook, pages: Path) -> None:
+    here.engine.answer("PUT", ["collections", "book"], {"vectors": {"size": 32, "distance": "Cosine"}})
+    for work in (book.ask("lamp"), book.ingest(pages)):
+        with pytest.raises(ConfigurationError, match="'bythebook index attach book --embedder NAME' serves it"):
+            await work
+    assert list(here.engine.collections) == ["book"]
+
+
+async def test_readers_never_fail_while_the_book_is_read_in_again(
+    request: pytest.FixtureRequest, book: ServerBook, elsewhere: ServerBook, pages: Path
+) -> None:
+    """Every citation resolves in the generation that answered (HARDENING R12)."""
+    readers, rounds = (50, 20) if request.config.getoption("--full-size") else (3, 2)
+    await book.ingest(pages)
+    done = asyncio.Event()
+    config = AgentConfig(retrieval_threshold=0.0, first_token_seconds=60.0, answer_seconds=60.0)
+    seen: set[str] = set()
+
+    async def read(shelf: Shelf) -> int:
+        asker, answered = Asker(shelf, elsewhere.embedder, Retriever(elsewhere.embedder), config), 0
+        while not done.is_set() or not answered:
+            async with shelf.edition() as edition:
+                answer = await asker.ask(AgentRequest(f"What does the lamp burn, asks {answered}?"))
+                seen.add(answer.metadata.index_generation)
+                if answer.metadata.index_generation == edition.name:
+                    cited = [citation.chunk_id for citation in answer.citations]
+                    assert set(await edition.store.fetch(cited)) == set(cited)
+            assert answer.citations
+            answered += 1
+        return answered
+
+    async def write_on() -> None:
+        for number in range(rounds):
+            write(pages, "lamp", f"The lamp burns colza oil. It was filled {number} times.")
+            await book.ingest(pages)
+        done.set()
+
+    with elsewhere.shelf() as shelf:
+        async with asyncio.TaskGroup() as group:
+            reading = [group.create_task(read(shelf)) for _ in range(readers)]
+            group.create_task(write_on())
+    assert all(task.result() for task in reading)
+    assert len(seen) > 1
+
+
+async def test_a_real_server_keeps_a_book(tmp_path: Path) -> None:
+    """Runs where QDRANT_URL names one; what is made there is removed."""
+    async with live_server() as server:
+        book = ServerBook(server, tmp_path / "one", alias=f"bythebook-live-{os.getpid()}", grace_seconds=-1.0)
+        try:
+            await book.ingest(LIGHTHOUSE)
+            disk = WordBook(tmp_path / "index")
+            await disk.ingest(LIGHTHOUSE)
+            ours, theirs = await disk.ask(*QUESTIONS), await book.ask(*QUESTIONS)
+            assert [answer.answer for answer in theirs] == [answer.answer for answer in ours]
+            await copy_from_server(book, Generations(tmp_path / "back"))
+            identity = disk.embedder.identity
+            assert await contents(tmp_path / "back", identity) == await contents(disk.folder, identity)
+        finally:
+            for each in (await server.read("cleaning", lambda client: client.get_collections())).collections:
+                if each.name.startswith(book.alias):
+                    await _removed(server, each.name)
+
+
+async def _removed(server: QdrantServer, name: str) -> None:
+    await server.write("cleaning", lambda client: client.delete_collection(name))

@@ -1,0 +1,92 @@
+"""A book whose vectors are made of words, kept on a Qdrant server: as `bythebook.book` puts it together."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bythebook.answers import AgentRequest, AgentResponse
+from bythebook.chunking.splitter import Sizes
+from bythebook.index.provider import Shelf
+from bythebook.index.qdrant.catalog_sync import QdrantLibrary
+from bythebook.index.qdrant.generations import Making, Manifest, ServerGenerations
+from bythebook.index.qdrant.mirror import Mirror
+from bythebook.ingest.pipeline import Workshop, ingest
+from bythebook.llm.config import AgentConfig
+from bythebook.qa.pipeline import Asker
+from bythebook.retrieval.retriever import Retriever
+from bythebook.sources.folder import Folder
+from tests.support.word_embedder import DIMENSION, WordEmbedder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bythebook.index.qdrant.client import QdrantServer
+
+
+AVERAGE = 8.0
+
+MANIFEST = Manifest(
+    digest="0123456789abcdef",
+    size=0,
+    blocks=(),
+    pages=0,
+    chunks=0,
+    model="words",
+    dimension=DIMENSION,
+    average_length=AVERAGE,
+    calibration={},
+    chunking={},
+)
+"""Of a generation that has nothing in it."""
+
+
+def unseen(_stage: str, _done: int, _total: int) -> None:
+    pass
+
+
+@dataclass(slots=True)
+class ServerBook:
+    """A book on a server, as one machine sees it that has this folder."""
+
+    server: QdrantServer
+    folder: Path
+    alias: str = "book"
+    embedder: WordEmbedder = field(default_factory=WordEmbedder)
+    making: Making = field(default_factory=Making)
+    grace_seconds: float = 60.0
+
+    @property
+    def there(self) -> ServerGenerations:
+        return ServerGenerations(self.server, self.alias, grace_seconds=self.grace_seconds)
+
+    @property
+    def mirror(self) -> Mirror:
+        return Mirror(self.there, self.folder / "mirror", self.making)
+
+    async def ingest(self, *pages: Path) -> str:
+        """Read these folders in and publish. Returns the generation, empty when nothing had changed."""
+        mirror = self.mirror
+        await mirror.catch_up(progress=unseen)
+        work = Workshop(mirror.folder, mirror.generations, self.embedder, Sizes(limit=60), unseen)
+        await ingest(work, [Folder(folder) for folder in pages], alone=False, rebuild=False)
+        name = await mirror.publish(notes={"chunking": {"limit": 60}}, progress=unseen)
+        await self.there.sweep()
+        return name
+
+    @contextmanager
+    def shelf(self) -> Iterator[Shelf]:
+        library = QdrantLibrary(self.there, self.embedder.identity, self.folder / "read", fresh_seconds=0.0)
+        shelf = Shelf(library)
+        try:
+            yield shelf
+        finally:
+            shelf.close()
+
+    async def ask(self, *questions: str) -> list[AgentResponse]:
+        with self.shelf() as shelf:
+            config = AgentConfig(retrieval_threshold=0.0)
+            asker = Asker(shelf, self.embedder, Retriever(self.embedder), config)
+            return [await asker.ask(AgentRequest(question)) for question in questions]
