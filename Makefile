@@ -1,4 +1,4 @@
-# Every target works from a fresh clone: what it needs, it makes first.
+# Every target works from a fresh clone: it first builds what it depends on.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -8,30 +8,34 @@ RUNTIME := $(VENV)/.runtime
 DEVELOPMENT := $(VENV)/.development
 MODEL := $(VENV)/.model
 CHROMIUM := $(VENV)/.chromium
-# Where the collections of questions are that quality is measured on. They are not part of this project.
+# The datasets that `make quality` evaluates. They are not part of this project.
 COLLECTIONS ?= ../shared/data
-# Where they are kept as books, so that they are embedded only once.
+# Indexes of the datasets, kept between runs so that each dataset is embedded only once.
 MEASURED ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/bythebook/measured
 
-# One more than there are cores: many tests wait for a deadline, a server or a browser.
-AT_ONCE = $(shell $(BIN)/python -c "import os; print((os.cpu_count() or 1) + 1)")
+# Test processes: one more than there are cores, because many tests wait for a deadline, a server or a browser.
+JOBS = $(shell $(BIN)/python -c "import os; print((os.cpu_count() or 1) + 1)")
 
-.PHONY: demo test check golden fmt lint types bench chaos quality evals lock clean
+.PHONY: demo test fast check golden fmt browser bench chaos quality evals lock clean
 
 demo: $(RUNTIME) $(MODEL)
 	@$(BIN)/bythebook demo
 
-test: $(DEVELOPMENT) $(MODEL) $(CHROMIUM)
-	$(BIN)/python -m pytest --numprocesses $(AT_ONCE) --collections="$(COLLECTIONS)"
+test: $(DEVELOPMENT) $(MODEL) browser
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --collections="$(COLLECTIONS)"
 
-check: $(DEVELOPMENT) $(MODEL) $(CHROMIUM)
+# The tests without a browser, PostgreSQL or child processes: under a minute.
+fast: $(DEVELOPMENT) $(MODEL)
+	$(BIN)/python -m pytest --numprocesses $(JOBS) -m fast
+
+check: $(DEVELOPMENT) $(MODEL) browser
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(MAKE) --no-print-directory golden
-	$(BIN)/python -m pytest --numprocesses $(AT_ONCE) --collections="$(COLLECTIONS)"
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --collections="$(COLLECTIONS)"
 
-# The manual is a book like any other: what readers ask of it must be answered after every edit.
+# Golden questions of the manual: each must still be answered after an edit.
 golden: $(RUNTIME) $(MODEL)
 	@$(BIN)/bythebook demo >/dev/null
 	$(BIN)/bythebook eval golden docs/questions.yaml --data-dir .bythebook/demo
@@ -43,21 +47,21 @@ fmt: $(DEVELOPMENT)
 bench: $(DEVELOPMENT) $(MODEL)
 	$(BIN)/python -m bench
 
-# At full size, an hour or so. What was counted and timed is printed as it comes.
-chaos: $(DEVELOPMENT) $(MODEL) $(CHROMIUM)
+# The chaos tests at full size: about an hour. Counts and times are printed while they run.
+chaos: $(DEVELOPMENT) $(MODEL) browser
 	$(BIN)/python -m pytest --full-size --capture=no --verbose --collections="$(COLLECTIONS)" tests/chaos \
 		tests/upstream/test_over_sockets.py tests/server/test_hostile_input.py tests/browser/test_attacks.py \
-		tests/browser/test_poison.py tests/sources/test_capped.py tests/index/test_qdrant_generations.py
+		tests/browser/test_poison.py tests/sources/readers/test_sandbox.py tests/index/test_qdrant_generations.py
 
-# Every figure beside its floor and its goal; fails below a floor.
+# Every quality metric with its floor and its goal; fails below a floor.
 quality: $(RUNTIME) $(MODEL)
 	$(BIN)/bythebook eval quality "$(COLLECTIONS)" --data-dir "$(MEASURED)" --html "$(MEASURED)/quality.html"
 
-# The same on a hundred questions of each kind: a look in a few minutes.
+# The same with a hundred questions of each kind: a few minutes.
 evals: $(RUNTIME) $(MODEL)
 	$(BIN)/bythebook eval quality "$(COLLECTIONS)" --data-dir "$(MEASURED)" --limit 100
 
-# Needs uv; writes no index address. Run it after changing dependencies in pyproject.toml.
+# Needs uv. The lock files name no package index. Run it after changing dependencies in pyproject.toml.
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 		pyproject.toml --group build --output-file requirements.lock
@@ -69,7 +73,7 @@ lock:
 		--output-file requirements-server.lock
 
 clean:
-	rm -rf $(VENV) .bythebook .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .bythebook .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/pyvenv.cfg:
 	$(PYTHON) -m venv $(VENV)
@@ -83,12 +87,15 @@ $(DEVELOPMENT): $(RUNTIME) requirements-dev.lock
 	$(PIP) install --require-hashes --requirement requirements-dev.lock
 	@touch $@
 
-# The tests drive the system's own browser. Where there is none and it may be installed, it is; else they are skipped.
+# The browser tests use the Chromium of the system. As root it is installed with apt-get if it is missing; without it
+# those tests are skipped.
+browser: $(CHROMIUM)
+
 $(CHROMIUM): $(VENV)/pyvenv.cfg
 	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
 		{ [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get install --yes --quiet --quiet chromium; } || \
 		{ [ "$$(id -u)" = 0 ] && apt-get update --quiet --quiet && apt-get install --yes --quiet --quiet chromium; } || \
-		echo "There is no Chromium here: install it, or the tests in a browser are skipped."
+		echo "Chromium is not installed: the browser tests will be skipped."
 	@touch $@
 
 $(MODEL): $(RUNTIME)

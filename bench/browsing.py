@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from bench.processes import ROOT
 from bythebook import Book, Settings
 from bythebook.server.app import create_app
-from bythebook.server.http_protocol import Server
+from bythebook.server.http_protocol import HttpServer
 from bythebook.sources.folder import Folder
-from bythebook.testing import Reply, ScriptedServer
+from bythebook.testing import ScriptedReply, ScriptedServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -48,10 +48,10 @@ class Scene:
     url: str
     browser: Browser
     site: str
-    said: Reply = field(default_factory=lambda: Reply("It is not known."))
+    said: ScriptedReply = field(default_factory=lambda: ScriptedReply("It is not known."))
     """What the model says next."""
 
-    def speak(self, _request: object) -> Reply:
+    def speak(self, _request: object) -> ScriptedReply:
         return self.said
 
 
@@ -100,7 +100,7 @@ async def _elsewhere() -> AsyncIterator[tuple[str, dict[str, str]]]:
 @asynccontextmanager
 async def _listening(app: FastAPI) -> AsyncIterator[str]:
     started = asyncio.Event()
-    server = Server(app, started=started.set)
+    server = HttpServer(app, started=started.set)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         task = asyncio.create_task(server.serve(sockets=[listener]))
         await started.wait()

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from bythebook.answers.verification import prove
 from bythebook.book import Book
-from bythebook.index import EVERYWHERE
-from bythebook.retrieval.evidence import weigh
+from bythebook.index import NO_FILTERS
+from bythebook.retrieval.evidence import score_evidence
 from bythebook.settings import Settings
 
 if TYPE_CHECKING:
@@ -55,15 +55,15 @@ async def check(times: int) -> dict[str, dict[str, float]]:
     with tempfile.TemporaryDirectory() as folder:
         async with Book.open(Settings.load({"data_dir": Path(folder)})) as book:
             await book.ingest(BOOK)
-            async with book.edition() as edition:
-                retrieved = await book.retriever.retrieve(edition, QUESTION, top_k=5, filters=EVERYWHERE)
+            async with book.snapshot() as snapshot:
+                retrieved = await book.retriever.retrieve(snapshot, QUESTION, top_k=5, filters=NO_FILTERS)
                 found = retrieved.context.results
 
                 async def evidence() -> None:
-                    await weigh(edition, book.reader, retrieved)
+                    await score_evidence(snapshot, book.reader, retrieved)
 
                 async def proof() -> None:
-                    proven = await prove(ANSWER, found, edition=edition, embedder=book.reader)
+                    proven = await prove(ANSWER, found, snapshot=snapshot, embedder=book.reader)
                     if len(proven.kept) != 5:
                         raise SystemExit(f"five sentences were to be proven, not {len(proven.kept)}")
 

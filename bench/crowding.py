@@ -69,7 +69,7 @@ def measured(folder: Path, *, places: int, seconds: float, workers: int = 1, arr
     went = {"seconds": seconds, "arriving": arriving}
     with model() as provider:
         settings = {"base_url": provider, "model": "scripted", "retrieval_mode": "prefetch"}
-        settings["max_readers"] = str(places // workers)
+        settings["max_concurrent_requests"] = str(places // workers)
         with served(folder, "--workers", str(workers), **settings) as (url, _):
             # What the first question loads is nobody's to wait for.
             asyncio.run(crowd(url, readers=1, seconds=1, arriving=0))
@@ -100,7 +100,7 @@ def main() -> None:
         run(bythebook("ingest", DOCS, "--data-dir", folder, "--json"))
         wanted = {name: getattr(given, name) for name in ("places", "seconds", "workers", "arriving")}
         found = list(measured(Path(folder), **wanted))
-    print(json.dumps([figure.as_json() for figure in found], indent=2) if given.json else "\n".join(map(str, found)))
+    print(json.dumps([figure.to_dict() for figure in found], indent=2) if given.json else "\n".join(map(str, found)))
     sys.exit(0 if all(figure.passed for figure in found) else 1)
 
 

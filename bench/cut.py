@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 from bythebook.book import Book
-from bythebook.chunking.splitter import Sizes, split
+from bythebook.chunking.splitter import ChunkSizes, split_page
 from bythebook.settings import Settings
-from bythebook.sources import Listed, Unreadable
+from bythebook.sources import ListedPage, Unreadable
 from bythebook.sources.folder import Folder
 
 
@@ -19,13 +19,13 @@ async def texts(folder: Path) -> list[str]:
     async with Book.open(Settings.load({"data_dir": folder.parent / "nothing"})) as book:
         source = Folder(folder)
         async for listed in source.listing():
-            if not isinstance(listed, Listed):
+            if not isinstance(listed, ListedPage):
                 continue
             try:
                 page = await source.read(listed)
             except Unreadable:
                 continue
-            for chunk in split(page, count=book.embedder.count, sizes=Sizes()):
+            for chunk in split_page(page, count=book.embedder.count_tokens, sizes=ChunkSizes()):
                 found[chunk.content_hash] = chunk.embedded
     return list(found.values())
 

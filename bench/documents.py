@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.processes import python, run
-from bythebook.sources.readers import html
-from bythebook.sources.readers.sandbox import CappedReader, has_chapters
+from bythebook.sources.readers import find_format, html
+from bythebook.sources.readers.sandbox import Sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from bythebook.sources.document import Part
+    from bythebook.sources.document import DocumentPart
 
 TOGETHER = 5
 _FENCE = re.compile(r"^`{3,}.*$", re.MULTILINE)
@@ -75,9 +75,9 @@ def main() -> None:
 
 
 def _measured(file: Path, against: Path | None) -> Reading:
-    reader = CappedReader()
-    chapters = reader.chapters(file) if has_chapters(file) else [""]
-    parts = [part for chapter in chapters for part in reader.read(file, part=chapter).parts]
+    reader = Sandbox()
+    chapters = reader.list_chapters(file) if (row := find_format(file.suffix)) and row.is_collection else [""]
+    parts = [part for chapter in chapters for part in reader.read_file(file, part=chapter).parts]
     reader.stop()
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     sheets = [int(part.anchor.removeprefix("page=")) for part in parts if part.anchor.startswith("page=")]
@@ -91,11 +91,11 @@ def _measured(file: Path, against: Path | None) -> Reading:
     return Reading(file.name, pages, len(_words(parts)), seconds, used.ru_maxrss / 1024, found, right)
 
 
-def _words(parts: Iterable[Part]) -> list[str]:
+def _words(parts: Iterable[DocumentPart]) -> list[str]:
     return re.findall(r"\w+", " ".join(_FENCE.sub("", part.text) for part in parts))
 
 
-def _sequences(parts: Iterable[Part]) -> Counter[tuple[str, ...]]:
+def _sequences(parts: Iterable[DocumentPart]) -> Counter[tuple[str, ...]]:
     words = _words(parts)
     return Counter(zip(*(words[first:] for first in range(TOGETHER)), strict=False))
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from bench.figures import Figure
 from bench.pages import write_book
 from bench.processes import bythebook, run
-from bythebook.embeddings.minilm.embedder import cores
+from bythebook.embeddings.minilm.embedder import available_cores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +61,7 @@ def figures(work: Path, *, pages: int, rounds: int) -> Iterator[Figure]:
     with cluster(work / "ray") as address:
         for number in range(rounds):
             taken = {way: ingested(docs, work / f"{way} {number}", way, address) for way in WAYS}
-            raw = {"chunks": taken["no cluster"].json()["chunks"], "cores": cores()}
+            raw = {"chunks": taken["no cluster"].json()["chunks"], "cores": available_cores()}
             raw |= {f"{way} s": took.wall for way, took in taken.items()}
             gained = taken["one worker"].wall / taken["two workers"].wall
             yield Figure("ingest on a cluster, one worker / two workers", gained, raw=raw)

@@ -30,7 +30,7 @@ class Figure:
             return f"<= {self.at_most:g} {self.unit}"
         return f">= {self.at_least:g} {self.unit}" if self.at_least is not None else ""
 
-    def as_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return asdict(self) | {"passed": self.passed}
 
     def __str__(self) -> str:

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bythebook.answers import support
-from bythebook.evals import Wanted
-from bythebook.evals.datasets import collection
-from bythebook.evals.proof import Pairs
-from bythebook.evals.refusal import auroc, kinds, text_of
-from bythebook.evals.runner import opened, patient
-from bythebook.index import EVERYWHERE
+from bythebook.evals import EvalRequest
+from bythebook.evals.datasets import load_dataset
+from bythebook.evals.proof import ClaimSet
+from bythebook.evals.refusal import auroc, split_questions, standalone_text
+from bythebook.evals.runner import open_dataset, without_deadlines
+from bythebook.index import NO_FILTERS
 from bythebook.retrieval import evidence
 from bythebook.settings import Settings
 
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from bythebook.evals.datasets import Question
-    from bythebook.evals.runner import Subject
+    from bythebook.evals.datasets import EvalQuestion
+    from bythebook.evals.runner import BookUnderTest
 
     Numbers = NDArray[np.float64]
 
@@ -102,35 +102,37 @@ def _with_bias(features: Numbers) -> Numbers:
 
 async def refusal(given: argparse.Namespace) -> dict[str, Any]:
     settings = Settings.load({"data_dir": given.data_dir})
-    names = [known.name for known in fields(evidence.Features)]
+    names = [known.name for known in fields(evidence.EvidenceFeatures)]
     trials = []
     for name, how in REFUSAL:
         strangers = given.collections / str(how["strangers"]) if "strangers" in how else None
-        wanted = Wanted(
+        wanted = EvalRequest(
             given.collections / name,
             settings,
             progress(name),
             limit=given.limit or 400,
             seed=given.seed,
             out_of_book=bool(how.get("out_of_book")),
-            strangers=strangers,
+            foreign=strangers,
         )
-        found = collection(wanted.path)
-        book, covered, foreign = kinds(found, wanted)
-        async with opened(found.corpus, book, wanted) as subject:
+        found = load_dataset(wanted.path)
+        book, covered, foreign = split_questions(found, wanted)
+        async with open_dataset(found.corpus, book, wanted) as subject:
             sides = [await _evidence(subject, questions, names) for questions in (covered, foreign)]
         trials.append(Trial(name, *sides))
     in_force = np.array([evidence.BIAS, *(getattr(evidence.WEIGHTS, name) for name in names)])
     return report(trials, names=names, in_force=in_force, ridge=1e-4)
 
 
-async def _evidence(subject: Subject, questions: Sequence[Question], names: Sequence[str]) -> Numbers:
+async def _evidence(subject: BookUnderTest, questions: Sequence[EvalQuestion], names: Sequence[str]) -> Numbers:
     rows = []
     for done, question in enumerate(questions, start=1):
-        found = await subject.book.retriever.retrieve(subject.edition, text_of(question), top_k=5, filters=EVERYWHERE)
-        features = (await evidence.weigh(subject.edition, subject.book.reader, found)).features
+        found = await subject.book.retriever.retrieve(
+            subject.snapshot, standalone_text(question), top_k=5, filters=NO_FILTERS
+        )
+        features = (await evidence.score_evidence(subject.snapshot, subject.book.reader, found)).features
         rows.append([getattr(features, name) for name in names])
-        subject.wanted.progress("asking", done, len(questions))
+        subject.request.progress("asking", done, len(questions))
     return np.array(rows)
 
 
@@ -140,21 +142,21 @@ async def proof(given: argparse.Namespace) -> dict[str, Any]:
 
     trials = []
     settings = Settings.load({"data_dir": given.data_dir})
-    async with Book.open(patient(settings)) as book:
+    async with Book.open(without_deadlines(settings)) as book:
         for name in PROOF:
-            wanted = Wanted(given.collections / name, settings, progress(name), limit=given.limit or sys.maxsize)
-            pairs = Pairs(wanted.path, choose=wanted.some)
+            wanted = EvalRequest(given.collections / name, settings, progress(name), limit=given.limit or sys.maxsize)
+            pairs = ClaimSet(wanted.path, choose=wanted.sample)
             rows = []
             for done, claim in enumerate(pairs.claims, start=1):
-                found = support.Desk(claim.passages, pairs).look_up(claim.text, named=())
+                found = support.PassageMatcher(claim.passages, pairs).look_up(claim.text, named=())
                 texts = [found.sentence, found.quoted]
-                vectors = dict(zip(texts, [vector async for vector in book.reader.documents(texts)], strict=True))
-                features = support.compared(found, vectors).features
-                rows.append([getattr(features, known) for known in support.Features.__slots__])
+                vectors = dict(zip(texts, [vector async for vector in book.reader.embed_documents(texts)], strict=True))
+                features = support.add_cosine(found, vectors).features
+                rows.append([getattr(features, known) for known in support.SupportFeatures.__slots__])
                 wanted.progress("reading", done, len(pairs.claims))
             every = np.array(rows)
-            trials.append(Trial(wanted.collection, every[pairs.labels == 1], every[pairs.labels == 0]))
-    names = list(support.Features.__slots__)
+            trials.append(Trial(wanted.dataset, every[pairs.labels == 1], every[pairs.labels == 0]))
+    names = list(support.SupportFeatures.__slots__)
     in_force = np.array([support.BIAS, *(getattr(support.WEIGHTS, name) for name in names)])
     return report(trials, names=names, in_force=in_force, ridge=1e-3)
 

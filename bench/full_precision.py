@@ -12,7 +12,7 @@ from pathlib import Path
 import onnx
 
 from bythebook.embeddings.minilm import download
-from bythebook.embeddings.minilm.download import WEIGHTS, published
+from bythebook.embeddings.minilm.download import WEIGHTS, read_published_file
 from bythebook.embeddings.minilm.onnx_export import full_graph, read_tensors
 
 GRAPH, CONSTANTS = "graph.onnx", "constants.bin"
@@ -22,7 +22,7 @@ def write(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     given = os.environ.get("BYTHEBOOK_MODEL_SOURCE")
     source = Path(given) if given else download.fetch(folder)
-    written = full_graph(read_tensors(published(source, WEIGHTS)), beside=CONSTANTS)
+    written = full_graph(read_tensors(read_published_file(source, WEIGHTS)), constants_file=CONSTANTS)
     model = onnx.load_model_from_string(written.graph)
     for value in (*model.graph.input, *model.graph.output):
         value.type.tensor_type.shape.dim[0].dim_param = "batch"

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from bythebook.sources import LeftOut, Listed, Skipped, Unreadable
-from bythebook.sources.projects import Aside, Wish, configuration_in
+from bythebook.sources import ExcludedPage, ListedPage, SkippedPage, Unreadable
+from bythebook.sources.projects import NonContent, ProjectOptions, find_configuration
 from bythebook.sources.projects.project import Project
 
 SITE = "https://book.example.test"
@@ -52,10 +52,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="bythebook-bench-") as folder:
         project = _unpacked(given.project, Path(folder) / "project")
         site = _unpacked(given.site, Path(folder) / "site")
-        if configuration_in(project) is None:
+        if find_configuration(project) is None:
             (project / "docusaurus.config.js").write_text(_CONFIGURATION % SITE, encoding="utf-8")
-        wish = Wish(frozenset(Aside) if given.all else frozenset(), given.version, given.locale, given.builder)
-        found = asyncio.run(_compared(Project(project, site_url=given.url, wish=wish), site, given.url))
+        wish = ProjectOptions(
+            frozenset(NonContent) if given.all else frozenset(), given.version, given.locale, given.builder
+        )
+        found = asyncio.run(_compared(Project(project, site_url=given.url, options=wish), site, given.url))
     _show(found, as_json=given.json)
     sys.exit(1 if found.missing_pages or found.missing_anchors else 0)
 
@@ -83,13 +85,13 @@ def _unpacked(path: Path, folder: Path) -> Path:
 
 async def _compared(project: Project, site: Path, url: str) -> Found:
     found = Found()
-    listed: list[Listed] = []
+    listed: list[ListedPage] = []
     async for entry in project.listing():
-        if isinstance(entry, Listed):
+        if isinstance(entry, ListedPage):
             listed.append(entry)
-        elif isinstance(entry, Skipped):
+        elif isinstance(entry, SkippedPage):
             found.skipped.append(f"{entry.path}: {entry.reason}")
-        elif isinstance(entry, LeftOut):
+        elif isinstance(entry, ExcludedPage):
             found.left_out += 1
     base = urlsplit(url).path.rstrip("/")
     files: set[Path] = set()
@@ -116,7 +118,7 @@ def _others(site: Path, files: set[Path]) -> list[str]:
     return sorted(str(file.relative_to(site)) for file in every - files)
 
 
-async def _compare_anchors(project: Project, entry: Listed, file: Path, found: Found) -> None:
+async def _compare_anchors(project: Project, entry: ListedPage, file: Path, found: Found) -> None:
     try:
         page = await project.read(entry)
     except Unreadable as error:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.browsing import Scene, scene
 from bench.processes import ROOT
-from bythebook.testing import Reply
+from bythebook.testing import ScriptedReply
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -21,14 +21,14 @@ MOST_BYTES = 400_000
 """What all of them may weigh together: they travel with the package."""
 
 QUESTION = "How is an answer proven?"
-ANSWER = Reply(
+ANSWER = ScriptedReply(
     "Every sentence is held against the passages the model was shown. [1]\n\n"
     "- A sentence that rests on one gets a citation with the verbatim quote. [1]\n"
     "- Numbers, names, units and negations must agree, not only words. [1]\n"
     "- If nothing remains, the book answers with its own sentences. [1]\n\n"
 )
 CODE = '```console\n$ bythebook ask "Where do I begin?"\nBegin with the quick start. [1]\n```\n'
-SLOWLY = Reply(ANSWER.text + CODE + "The rest of the answer is still being written. " * 20, delay_token=0.08)
+SLOWLY = ScriptedReply(ANSWER.text + CODE + "The rest of the answer is still being written. " * 20, delay_token=0.08)
 
 
 async def main() -> None:

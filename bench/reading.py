@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from bench.browsing import Scene, scene
 from bench.figures import Figure
 from bench.processes import ROOT
-from bythebook.testing import Reply
+from bythebook.testing import ScriptedReply
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ROUNDS = 15
 WORDS = 900
-LONG = Reply(
+LONG = ScriptedReply(
     "Every sentence of an answer rests on a passage that was retrieved. [1]\n\n"
     + "\n\n".join(
         f"- A citation carries the exact words of the page, number {number}. [1]\n- `bythebook ask` shows it. [2]"
@@ -62,7 +62,7 @@ async def main() -> None:
             found.append(figure)
             print(figure, file=sys.stderr if given.json else sys.stdout, flush=True)
     if given.json:
-        print(json.dumps({"figures": [figure.as_json() for figure in found]}, indent=2))
+        print(json.dumps({"figures": [figure.to_dict() for figure in found]}, indent=2))
     sys.exit(0 if all(figure.passed for figure in found) else 1)
 
 
@@ -126,7 +126,7 @@ async def _axe(ready: Scene) -> Figure:
     from axe_playwright_python.async_playwright import Axe
 
     seen: dict[str, int] = {}
-    ready.said = Reply("Every sentence of an answer rests on a passage that was retrieved. [1]")
+    ready.said = ScriptedReply("Every sentence of an answer rests on a passage that was retrieved. [1]")
     for scheme in ("light", "dark"):
         for where, address in (("page", ready.url), ("widget", ready.site)):
             context = await ready.browser.new_context(color_scheme=scheme, reduced_motion="reduce")

@@ -17,13 +17,13 @@ from statistics import fmean, median
 from time import perf_counter
 from typing import Any
 
-from bythebook.conversations.followups.rules import standalone
-from bythebook.evals import Wanted
-from bythebook.evals.followups import overlap, turns
-from bythebook.evals.metrics import intervals
-from bythebook.index.terms import Words
-from bythebook.llm.client import Endpoint
-from bythebook.llm.generator import Speaker
+from bythebook.conversations.followups.rules import make_standalone
+from bythebook.evals import EvalRequest
+from bythebook.evals.followups import read_turns, term_overlap
+from bythebook.evals.metrics import mean_intervals
+from bythebook.index.terms import Bm25Terms
+from bythebook.llm.client import ChatEndpoint
+from bythebook.llm.generator import AnswerGenerator
 from bythebook.settings import Settings
 from bythebook.upstream.deadline import Deadline
 
@@ -33,29 +33,29 @@ THINKING_SECONDS = 0.2
 
 async def measure(given: argparse.Namespace) -> dict[str, Any]:
     settings = Settings.load({"base_url": given.base_url, "model": given.model, "context_window": 4096})
-    config, words = settings.agent_config(), Words(100.0)
+    config, words = settings.agent_config(), Bm25Terms(100.0)
     if config.provider is None:
         raise SystemExit("a model needs --base-url")
-    wanted = Wanted(given.collection, settings, lambda *_: None, limit=given.limit)
-    asked = wanted.some([turn for turn in turns(given.collection) if turn[2]])
+    wanted = EvalRequest(given.collection, settings, lambda *_: None, limit=given.limit)
+    asked = wanted.sample([turn for turn in read_turns(given.collection) if turn[2]])
     shared: dict[str, list[float]] = {"last turn": [], "rule": [], "model": []}
     times: list[float] = []
     async with AsyncExitStack() as stack:
-        endpoint = Endpoint(config.provider, temperature=0.0, max_tokens=200)
+        endpoint = ChatEndpoint(config.provider, temperature=0.0, max_tokens=200)
         stack.push_async_callback(endpoint.close)
-        speaker = Speaker(config, endpoint)
+        generator = AnswerGenerator(config, endpoint)
         for done, (question, rewrite, history) in enumerate(asked, start=1):
             # Readers think before they ask; and some servers close a connection behind an answer.
             await asyncio.sleep(THINKING_SECONDS)
             before = perf_counter()
-            restated, _ = await speaker.restate(question, history, deadline=Deadline.after(ENOUGH_SECONDS))
+            rewritten, _ = await generator.rewrite_question(question, history, deadline=Deadline.after(ENOUGH_SECONDS))
             times.append(perf_counter() - before)
-            texts = {"last turn": question, "rule": standalone(question, history).text, "model": restated.text}
+            texts = {"last turn": question, "rule": make_standalone(question, history).text, "model": rewritten.text}
             for name, text in texts.items():
-                shared[name].append(overlap(words.terms(text), words.terms(rewrite))[2])
-            print(f"{done} of {len(asked)}: {question} -> {restated.text}", file=sys.stderr)
+                shared[name].append(term_overlap(words.terms(text), words.terms(rewrite))[2])
+            print(f"{done} of {len(asked)}: {question} -> {rewritten.text}", file=sys.stderr)
     told = {name: {"f1": fmean(values)} for name, values in shared.items()}
-    return {"questions": len(asked), **told, "intervals": intervals(shared, seed=1), "seconds": median(times)}
+    return {"questions": len(asked), **told, "intervals": mean_intervals(shared, seed=1), "seconds": median(times)}
 
 
 def main() -> None:

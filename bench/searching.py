@@ -28,13 +28,13 @@ import qdrant_edge as edge
 
 from bench.pages import Author, things
 from bythebook.chunking import Chunk
-from bythebook.embeddings import Identity, arriving
-from bythebook.index import EVERYWHERE, Passage
-from bythebook.index.catalog import Catalogue
-from bythebook.index.edge_store import BM25, DENSE, DEPTH, EdgeStore
-from bythebook.index.provider import Edition
-from bythebook.index.terms import Words
-from bythebook.retrieval.calibration import UNTRIED
+from bythebook.embeddings import EmbedderId, iterate_texts
+from bythebook.index import NO_FILTERS, Passage
+from bythebook.index.catalog import Catalog
+from bythebook.index.edge_store import BM25, DENSE, MIN_RANKING_DEPTH, EdgeStore
+from bythebook.index.provider import IndexSnapshot
+from bythebook.index.terms import Bm25Terms
+from bythebook.retrieval.calibration import UNCALIBRATED
 from bythebook.retrieval.retriever import Retriever
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from bythebook.embeddings import Texts, Vector
 
-DIMENSION, WORDS = 384, Words(90.5)
+DIMENSION, WORDS = 384, Bm25Terms(90.5)
 CHUNKS_OF_A_PAGE, SENTENCES, POOL = 10, 7, 20_000
 FOUND = 5
 QUERIES, WARMING = 300, 10
@@ -52,19 +52,19 @@ _AT_ONCE = 2_000
 class Known:
     """An embedder that was asked before: the vectors of the questions are at hand."""
 
-    identity = Identity("known", DIMENSION)
+    identity = EmbedderId("known", DIMENSION)
 
     def __init__(self, vectors: dict[str, Vector]) -> None:
         self._vectors = vectors
 
-    def count(self, text: str) -> int:
+    def count_tokens(self, text: str) -> int:
         return len(text.split())
 
-    async def documents(self, texts: Texts) -> AsyncGenerator[Vector]:
-        async for text in arriving(texts):
+    async def embed_documents(self, texts: Texts) -> AsyncGenerator[Vector]:
+        async for text in iterate_texts(texts):
             yield self._vectors[text]
 
-    async def query(self, text: str) -> Vector:
+    async def embed_query(self, text: str) -> Vector:
         return self._vectors[text]
 
 
@@ -85,7 +85,7 @@ async def _fill(folder: Path, chunks: int) -> None:
         for chunk in _chunks(chunks):
             batch.append(Passage(chunk, unit_vector(numbers)))
             if len(batch) == _AT_ONCE or chunk.start == chunks - 1:
-                await store.change(put=batch, drop=[])
+                await store.update(put=batch, drop=[])
                 batch = []
 
 
@@ -126,14 +126,14 @@ async def measure(folder: Path, *, chunks: int) -> dict[str, float]:
     numbers, author, names = np.random.default_rng(19), Author(seed=23), things()
     questions = [author.sentence(names[index]) for index in range(QUERIES + WARMING)]
     vectors = {question: unit_vector(numbers) for question in questions}
-    with closing(Catalogue.edit(folder / "nothing.db")) as catalogue:
+    with closing(Catalog.edit(folder / "nothing.db")) as catalog:
         shard = edge.EdgeShard.load(str(folder / "shard"))
         store = EdgeStore(shard, WORDS)
-        edition = Edition("bench", store, catalogue, WORDS, chunks, UNTRIED)
+        snapshot = IndexSnapshot("bench", store, catalog, WORDS, chunks, UNCALIBRATED)
         retriever = Retriever(Known(vectors))
 
         async def ours(question: str) -> None:
-            await retriever.retrieve(edition, question, top_k=FOUND, filters=EVERYWHERE)
+            await retriever.retrieve(snapshot, question, top_k=FOUND, filters=NO_FILTERS)
 
         async def engine(question: str) -> None:
             _own_query(shard, question, vectors[question])
@@ -162,8 +162,8 @@ async def _taking_turns(
 
 def _own_query(shard: edge.EdgeShard, question: str, vector: Vector) -> list[tuple[object, ...]]:
     sides = [
-        edge.Prefetch(limit=DEPTH, query=edge.Query.Nearest(vector.tolist(), using=DENSE)),
-        edge.Prefetch(limit=DEPTH, query=edge.Query.Nearest(WORDS.query(question), using=BM25)),
+        edge.Prefetch(limit=MIN_RANKING_DEPTH, query=edge.Query.Nearest(vector.tolist(), using=DENSE)),
+        edge.Prefetch(limit=MIN_RANKING_DEPTH, query=edge.Query.Nearest(WORDS.query_vector(question), using=BM25)),
     ]
     request = edge.QueryRequest(limit=FOUND, prefetches=sides, query=edge.Fusion.Dbsf(), with_payload=True)  # type: ignore[arg-type]
     return [(point.id, point.score, point.payload) for point in shard.query(request)]

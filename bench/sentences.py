@@ -41,7 +41,7 @@ async def ask(given: argparse.Namespace) -> None:
     questions = [line.strip() for line in given.questions.read_text(encoding="utf-8").splitlines() if line.strip()]
     async with Book.open(settings) as book:
         await book.ingest(given.folder)
-        examiner = await book.examiner()
+        examiner = book.evaluation_pipeline()
         for number, question in enumerate(questions, start=1):
             response = await examiner.ask(AgentRequest(question, top_k=PASSAGES))
             print("\n".join(written(number, question, response)), flush=True)

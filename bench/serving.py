@@ -159,7 +159,7 @@ def main() -> None:
                 found.append(figure)
                 print(figure, file=sys.stderr if given.json else sys.stdout, flush=True)
     if given.json:
-        print(json.dumps({"figures": [figure.as_json() for figure in found]}, indent=2))
+        print(json.dumps({"figures": [figure.to_dict() for figure in found]}, indent=2))
     sys.exit(0 if all(figure.passed for figure in found) else 1)
 
 

@@ -26,13 +26,13 @@ from bench.figures import Figure
 from bench.marking import NAVIGATION, facts, mark
 from bench.processes import ROOT, bythebook, python
 from bythebook.book import Book
-from bythebook.chunking.splitter import Sizes, split
+from bythebook.chunking.splitter import ChunkSizes, split_page
 from bythebook.settings import Settings
-from bythebook.sources import Kind, Listed
+from bythebook.sources import BlockKind, ListedPage
 from bythebook.sources.folder import Folder
 from bythebook.sources.projects import Style
-from bythebook.sources.website import Limits
-from bythebook.sources.website.source import Site
+from bythebook.sources.website import CrawlLimits
+from bythebook.sources.website.source import Website
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +44,7 @@ DATA = ROOT.parent / "shared" / "data" / "docs"
 SITES = {"docusaurus": "site_docusaurus_physical_ai_textbook", "mkdocs": "site_mkdocs_material_docs"}
 SOURCES, PUBLISHED = "physical_ai_textbook", "https://book.example.test"
 PAGES = 500
-AT_FULL_SPEED = Limits(private=True, delay=0.0)
+AT_FULL_SPEED = CrawlLimits(private=True, delay=0.0)
 
 
 @contextmanager
@@ -68,17 +68,19 @@ def file_of(root: Path, url: str) -> Path:
 
 
 async def pages_of(source: PageSource) -> list[Page]:
-    return [await source.read(entry) async for entry in source.listing() if isinstance(entry, Listed)]
+    return [await source.read(entry) async for entry in source.listing() if isinstance(entry, ListedPage)]
 
 
 async def read_site(url: str) -> list[Page]:
-    with closing(Site(url, limits=AT_FULL_SPEED)) as site:
+    with closing(Website(url, limits=AT_FULL_SPEED)) as site:
         return await pages_of(site)
 
 
 async def chunks_of(pages: list[Page], work: Path) -> list[Chunk]:
     async with Book.open(Settings.load({"data_dir": work / "nothing"})) as book:
-        return [chunk for page in pages for chunk in split(page, count=book.embedder.count, sizes=Sizes())]
+        return [
+            chunk for page in pages for chunk in split_page(page, count=book.embedder.count_tokens, sizes=ChunkSizes())
+        ]
 
 
 def ingest(url: str, index: Path, *more: str, delay: float = 0.0) -> dict[str, Any]:
@@ -136,7 +138,7 @@ def faithful(name: str, root: Path, work: Path) -> Iterator[Figure]:
 
 
 def _listings(page: Page) -> list[str]:
-    fenced = [page.text[block.start : block.end] for block in page.blocks if block.kind is Kind.CODE]
+    fenced = [page.text[block.start : block.end] for block in page.blocks if block.kind is BlockKind.CODE]
     return [text.partition("\n")[2].rpartition("\n")[0] for text in fenced]
 
 
@@ -186,7 +188,7 @@ def unsurrounded(name: str, root: Path, work: Path) -> Iterator[Figure]:
 def as_its_sources(root: Path, sources: Path, work: Path) -> Iterator[Figure]:
     """The same book, from its published pages and from its files."""
     folder = Folder(sources / "docs", site_url=f"{PUBLISHED}/docs", style=Style.DOCUSAURUS)
-    with shown(root, work / "same.log") as url, closing(Site(url, limits=AT_FULL_SPEED, site_url=PUBLISHED)) as site:
+    with shown(root, work / "same.log") as url, closing(Website(url, limits=AT_FULL_SPEED, site_url=PUBLISHED)) as site:
         published = {page.url: page for page in asyncio.run(pages_of(site))}
     written = {page.url: page for page in asyncio.run(pages_of(folder))}
     both = sorted(published.keys() & written.keys())
@@ -226,7 +228,7 @@ def quick(roots: list[Path], work: Path) -> Iterator[Figure]:
     yield Figure("pages read a second of CPU", len(texts) / took, unit="/s", raw=raw)
     count, took, used = 0, 0.0, time.process_time()
     for root in roots:
-        with shown(root, work / "quick.log") as url, closing(Site(url, limits=AT_FULL_SPEED)) as site:
+        with shown(root, work / "quick.log") as url, closing(Website(url, limits=AT_FULL_SPEED)) as site:
             before = time.perf_counter()
             count += len(asyncio.run(_listed(site)))
             took += time.perf_counter() - before
@@ -234,8 +236,8 @@ def quick(roots: list[Path], work: Path) -> Iterator[Figure]:
     yield Figure("pages fetched and read a second", count / took, unit="/s", raw=raw)
 
 
-async def _listed(site: Site) -> list[Listed]:
-    return [entry async for entry in site.listing() if isinstance(entry, Listed)]
+async def _listed(site: Website) -> list[ListedPage]:
+    return [entry async for entry in site.listing() if isinstance(entry, ListedPage)]
 
 
 def edited(work: Path, *, dated: bool) -> Iterator[Figure]:

@@ -17,19 +17,19 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from bench.fitting import progress
-from bythebook.evals import Wanted
-from bythebook.evals.datasets import collection
+from bythebook.evals import EvalRequest
+from bythebook.evals.datasets import load_dataset
 from bythebook.evals.retrieval import ndcg
-from bythebook.evals.runner import opened
-from bythebook.index import EVERYWHERE
-from bythebook.retrieval.retriever import CANDIDATES, ranked
+from bythebook.evals.runner import open_dataset
+from bythebook.index import NO_FILTERS
+from bythebook.retrieval.retriever import CANDIDATES, rank_candidates
 from bythebook.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bythebook.evals.datasets import Question
-    from bythebook.evals.runner import Subject
+    from bythebook.evals.datasets import EvalQuestion
+    from bythebook.evals.runner import BookUnderTest
 
 NAMES = 300
 _FEW = 3
@@ -54,30 +54,32 @@ def misspelt(question: str, chance: random.Random) -> str:
     return question[: found.start()] + chance.choice(slips) + question[found.end() :]
 
 
-async def as_it_is(subject: Subject, text: str) -> list[str]:
+async def as_it_is(subject: BookUnderTest, text: str) -> list[str]:
     """The documents that are found for the very letters of the text."""
-    wanted = [(await subject.book.embedder.query(text), text)]
-    return await subject.of(await ranked(subject.edition, wanted, limit=CANDIDATES, filters=EVERYWHERE))
+    wanted = [(await subject.book.embedder.embed_query(text), text)]
+    return await subject.documents_of(
+        await rank_candidates(subject.snapshot, wanted, limit=CANDIDATES, filters=NO_FILTERS)
+    )
 
 
-async def slips(subject: Subject, questions: Sequence[Question]) -> dict[str, float]:
+async def slips(subject: BookUnderTest, questions: Sequence[EvalQuestion]) -> dict[str, float]:
     """nDCG@10 of the questions as they were asked, and of misspelt ones without and with what we do about it."""
     chance = random.Random(7)  # noqa: S311 - the same every time
     found: dict[str, list[float]] = {"as asked": [], "misspelt, as it is": [], "misspelt, put right": []}
     for question in questions:
         wrong = misspelt(question.text, chance)
-        found["as asked"].append(ndcg(question.relevant, await subject.documents([question.text])))
+        found["as asked"].append(ndcg(question.relevant, await subject.search_documents([question.text])))
         found["misspelt, as it is"].append(ndcg(question.relevant, await as_it_is(subject, wrong)))
-        found["misspelt, put right"].append(ndcg(question.relevant, await subject.documents([wrong])))
+        found["misspelt, put right"].append(ndcg(question.relevant, await subject.search_documents([wrong])))
     return {name: fmean(values) for name, values in found.items()}
 
 
-async def names(subject: Subject) -> dict[str, float]:
+async def names(subject: BookUnderTest) -> dict[str, float]:
     """How often a chunk with the name comes first, and among the first five."""
     where: dict[str, set[str]] = {}
-    ids = subject.edition.catalogue.all_chunk_ids()
+    ids = subject.snapshot.catalog.all_chunk_ids()
     for first in range(0, len(ids), 500):
-        for chunk_id, passage in (await subject.edition.store.fetch(ids[first : first + 500])).items():
+        for chunk_id, passage in (await subject.snapshot.store.fetch(ids[first : first + 500])).items():
             for name in set(_NAME.findall(passage.chunk.embedded)):
                 where.setdefault(name, set()).add(chunk_id)
     rare = sorted(name for name, chunks in where.items() if len(chunks) <= _FEW and 6 <= len(name) <= 40)
@@ -85,8 +87,8 @@ async def names(subject: Subject) -> dict[str, float]:
     hits: dict[int, list[bool]] = {1: [], 5: []}
     for name in rare[:NAMES]:
         question = f"What is {name}?"
-        wanted = [(await subject.book.embedder.query(question), question)]
-        found = await ranked(subject.edition, wanted, limit=CANDIDATES, filters=EVERYWHERE)
+        wanted = [(await subject.book.embedder.embed_query(question), question)]
+        found = await rank_candidates(subject.snapshot, wanted, limit=CANDIDATES, filters=NO_FILTERS)
         for count, hit in hits.items():
             hit.append(any(candidate.chunk_id in where[name] for candidate in found[:count]))
     return {f"names, hit@{count}": fmean(hit) for count, hit in hits.items() if hit}
@@ -94,10 +96,10 @@ async def names(subject: Subject) -> dict[str, float]:
 
 async def measure(given: argparse.Namespace) -> dict[str, float]:
     settings = Settings.load({"data_dir": given.data_dir})
-    wanted = Wanted(given.collection, settings, progress(given.collection.name), limit=given.limit)
-    found = collection(given.collection)
-    async with opened(found.corpus, given.collection.name, wanted) as subject:
-        return {**await slips(subject, wanted.some(found.answered)), **await names(subject)}
+    wanted = EvalRequest(given.collection, settings, progress(given.collection.name), limit=given.limit)
+    found = load_dataset(given.collection)
+    async with open_dataset(found.corpus, given.collection.name, wanted) as subject:
+        return {**await slips(subject, wanted.sample(found.answered)), **await names(subject)}
 
 
 def main() -> None:

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any
 from bench.processes import ROOT
 from bythebook import AgentRequest, Book, BookError, Citation, Settings
 from bythebook.conversations import TurnState
-from bythebook.evals.answers import stands
-from bythebook.testing import Reply, Request, ScriptedServer, ToolCall, cooperative_model
+from bythebook.evals.answers import is_exact_quote
+from bythebook.testing import CompletionRequest, ScriptedReply, ScriptedServer, ScriptedToolCall, cooperative_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from bythebook.conversations import ConversationTurn
-    from bythebook.testing import Exchange
+    from bythebook.testing import RecordedExchange
 
 LIGHTHOUSE = ROOT / "tests" / "books" / "lighthouse"
 OFF_TOPIC = (
@@ -102,9 +102,9 @@ async def hold(book: Book, questions: Sequence[str]) -> Held:
             outcome = f"{error.code}: {error}"
         print(f"{number}/{len(questions)} {question} {outcome}", file=sys.stderr, flush=True)
     held = Held(_ended(await conversations.turns(session, user_id="")))
-    async with book.edition() as edition:
+    async with book.snapshot() as snapshot:
         for turn in held.turns:
-            held.checked[turn.number] = [await stands(edition, citation) for citation in _citations(turn)]
+            held.checked[turn.number] = [await is_exact_quote(snapshot, citation) for citation in _citations(turn)]
     return held
 
 
@@ -204,13 +204,15 @@ async def with_a_model(given: argparse.Namespace, data: Path) -> str:
     return "\n".join([*opening, *summary(held), "", *turns])
 
 
-def careless(request: Request) -> Reply:
+def careless(request: CompletionRequest) -> ScriptedReply:
     """Search as an obedient model does, but ask for far too much at first for one of the questions."""
     said = str(request.messages[-1].get("content"))
     if request.tools and said == TOO_MUCH:
-        return Reply(tool_calls=(ToolCall("search_docs", json.dumps({"query": TOO_MUCH, "top_k": 500})),))
+        return ScriptedReply(
+            tool_calls=(ScriptedToolCall("search_docs", json.dumps({"query": TOO_MUCH, "top_k": 500})),)
+        )
     if request.tools and "invalid_input" in said:
-        return Reply(tool_calls=(ToolCall("search_docs", json.dumps({"query": TOO_MUCH})),))
+        return ScriptedReply(tool_calls=(ScriptedToolCall("search_docs", json.dumps({"query": TOO_MUCH})),))
     return cooperative_model(request)
 
 
@@ -245,7 +247,7 @@ async def with_tools(data: Path) -> str:
     )
 
 
-def _heard(number: int, exchange: Exchange) -> Iterator[str]:
+def _heard(number: int, exchange: RecordedExchange) -> Iterator[str]:
     """One request to the model: the message it ended with, and the reply."""
     last: dict[str, Any] = dict(exchange.request.messages[-1])
     yield f"{number}. *{last['role']}*: {_short(str(last.get('content') or ''))}"

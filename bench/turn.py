@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from bythebook.book import Book
 from bythebook.settings import Settings
-from bythebook.testing import Reply, Request, ScriptedServer, ToolCall, Usage
+from bythebook.testing import CompletionRequest, ScriptedReply, ScriptedServer, ScriptedToolCall, ScriptedUsage
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -35,12 +35,14 @@ ANSWER = (
 LIMITS = {"tool": 1.2, "prefetch": 0.8}
 
 
-def script(request: Request) -> Reply:
+def script(request: CompletionRequest) -> ScriptedReply:
     """Ask for a search first, where there is a tool for it; then answer in some sixty tokens."""
     messages = request.body["messages"]
     if request.body.get("tools") and messages[-1]["role"] != "tool":
-        return Reply(tool_calls=(ToolCall("search_docs", json.dumps({"query": QUESTION})),), usage=Usage(200, 20))
-    return Reply(ANSWER, usage=Usage(900, 70))
+        return ScriptedReply(
+            tool_calls=(ScriptedToolCall("search_docs", json.dumps({"query": QUESTION})),), usage=ScriptedUsage(200, 20)
+        )
+    return ScriptedReply(ANSWER, usage=ScriptedUsage(900, 70))
 
 
 async def serve() -> None:
@@ -143,7 +145,7 @@ async def compare(turns: int) -> dict[str, Any]:
 
                 def asking(book: Book) -> Callable[[], Awaitable[None]]:
                     async def once() -> None:
-                        book.retriever.forget()
+                        book.retriever.clear_cache()
                         await book.ask(QUESTION)
 
                     return once

@@ -1,4 +1,4 @@
-"""What many tests need: the embedding model, a small book, and the command line as a person runs it."""
+"""Shared fixtures (embedding model, small book, databases, command line) and the markers `fast` and `slow`."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 LIGHTHOUSE = Path(__file__).parent / "books" / "lighthouse"
 
-# No example fails for being slow: the machine may be busy. In CI the same examples come every time, elsewhere new ones.
+# No deadline for examples, because the machine may be busy. In CI the examples are deterministic.
 hypothesis_settings.register_profile("calm", deadline=None, derandomize=bool(os.environ.get("CI")))
 hypothesis_settings.load_profile("calm")
 
-# Only the tests of a live server may know of it: all others keep their book to themselves.
+# Only the tests of a live Qdrant server may use it. All other tests use local books.
 for _name in ("QDRANT_URL", "QDRANT_API_KEY"):
     if _name in os.environ:
         os.environ[f"LIVE_{_name}"] = os.environ.pop(_name)
@@ -40,21 +40,38 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 Opened = Callable[..., AbstractAsyncContextManager[Book]]
 
 
+SLOW_FOLDERS = frozenset({"browser", "chaos", "journeys"})
+SLOW_FIXTURES = frozenset({"bythebook", "model_folder", "postgres", "shelved"})
+"""These start a process, load the embedding model, or build an index with it."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test as `fast` or `slow`: by folder, by fixture, by database, or by an explicit marker."""
+    for item in items:
+        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        used = set(getattr(item, "fixturenames", ()))
+        on_postgres = "postgresql" in item.name
+        if folder in SLOW_FOLDERS or used & SLOW_FIXTURES or on_postgres:
+            item.add_marker(pytest.mark.slow)
+        if not item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.fast)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--full-size", action="store_true", help="Run the chaos tests at their full size.")
-    parser.addoption("--collections", type=Path, help="A folder of what others wrote, for tests that can use it.")
+    parser.addoption("--full-size", action="store_true", help="Run the chaos tests at full size.")
+    parser.addoption("--collections", type=Path, help="A folder of public datasets, for tests that use them.")
 
 
 @pytest.fixture(scope="session")
 def collections(request: pytest.FixtureRequest) -> Path | None:
-    """A folder of what others wrote, where there is one. It is no part of this project."""
+    """The folder of public datasets, if there is one. It is not part of this project."""
     folder: Path | None = request.config.getoption("--collections")
     return folder if folder and folder.is_dir() else None
 
 
 @pytest.fixture(scope="session")
 def model_folder() -> Path:
-    """Where the embedding model is. Without it a test is skipped; in CI it fails."""
+    """The folder of the embedding model. Without the model a test is skipped; in CI it fails."""
     folder = Settings.load().model_folder
     try:
         download.find(folder)
@@ -74,7 +91,7 @@ def postgres() -> Iterator[Server]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of an empty database, of each kind in turn."""
+    """The URL of an empty database, parametrised over SQLite and PostgreSQL."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/conversations.db"
     server: Server = request.getfixturevalue("postgres")
@@ -83,7 +100,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 async def database(url: str) -> AsyncIterator[Database]:
-    """An open database with the newest tables and nothing in them, of each kind in turn."""
+    """An open empty database with the current schema, parametrised over SQLite and PostgreSQL."""
     from bythebook.database.engine import open_database
 
     async with open_database(url) as opened:
@@ -92,33 +109,33 @@ async def database(url: str) -> AsyncIterator[Database]:
 
 @pytest.fixture
 def lighthouse(tmp_path: Path) -> Path:
-    """A copy of the small book that a test may change."""
+    """A copy of the source folder of the small book, which a test may change."""
     return Path(shutil.copytree(LIGHTHOUSE, tmp_path / "lighthouse"))
 
 
 @pytest.fixture(scope="session")
 def shelved(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data folder of the small book, read in once, for tests that only look."""
+    """The data folder of the small book, ingested once, for tests that do not change it."""
     folder = tmp_path_factory.mktemp("shelved")
 
-    async def read_in() -> None:
+    async def ingest() -> None:
         settings = Settings.load({"data_dir": folder, "model_folder": model_folder}, folder=folder)
         async with Book.open(settings) as book:
             await book.ingest(LIGHTHOUSE)
 
-    asyncio.run(read_in())
+    asyncio.run(ingest())
     return folder
 
 
 @pytest.fixture
 def opened(shelved: Path, model_folder: Path, tmp_path: Path) -> Opened:
-    """The small book, with this server's model behind it or none."""
+    """Opens the small book with the model of this server, or without a model."""
 
     @asynccontextmanager
     async def open_book(server: ScriptedServer | None, **settings: object) -> AsyncIterator[Book]:
         chosen: dict[str, object] = {"data_dir": shelved, "model_folder": model_folder}
         chosen["database_url"] = f"sqlite:///{tmp_path / 'talks.db'}"
-        # A slow machine is no reason to fail: a test of the deadline sets its own.
+        # A slow machine must not fail a test. Tests of deadlines set their own.
         chosen |= {"first_token_seconds": 60.0, "answer_seconds": 120.0}
         if server:
             chosen |= {"base_url": server.base_url, "model": "scripted"}
@@ -129,13 +146,13 @@ def opened(shelved: Path, model_folder: Path, tmp_path: Path) -> Opened:
 
 
 def copied(shelved: Path, folder: Path) -> Path:
-    """The small book in a folder of its own, without what other tests have asked it."""
+    """Copy the small book without the conversations of other tests."""
     return Path(shutil.copytree(shelved, folder, ignore=shutil.ignore_patterns("conversations.db*", "asked")))
 
 
 @pytest.fixture
 async def book(model_folder: Path, tmp_path: Path) -> AsyncIterator[Book]:
-    """An open book with nothing in it yet."""
+    """An open book without pages."""
     settings = Settings.load({"data_dir": tmp_path / "data", "model_folder": model_folder}, folder=tmp_path)
     async with Book.open(settings) as opened:
         yield opened
@@ -143,7 +160,7 @@ async def book(model_folder: Path, tmp_path: Path) -> AsyncIterator[Book]:
 
 @pytest.fixture
 def bythebook(model_folder: Path, tmp_path: Path) -> Run:
-    """The command line in a folder of its own, with nothing of this machine's settings but the model."""
+    """Runs the command line in an empty folder, isolated from the settings of this machine except for the model."""
 
     def run(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
         environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "BYTHEBOOK_MODEL_FOLDER": str(model_folder)}

@@ -1,10 +1,11 @@
-"""The shape of the code: imports go one way, files and functions stay small, starting is cheap."""
+"""The structure of the code: imports go one way, names are unique, functions stay small, start-up is cheap."""
 
 from __future__ import annotations
 
 import ast
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -37,7 +38,7 @@ ORDER = (
     ("server", "mcp", "evals"),
     ("cli", "testing", "__main__", "__init__"),
 )
-"""A part may use parts of an earlier line; parts of one line may use each other, but not in a circle."""
+"""A part may import parts of earlier lines. Parts of one line may import each other, but not in a cycle."""
 
 STAGES = (
     "upstream",
@@ -56,11 +57,11 @@ STAGES = (
 )
 READ_THE_ENVIRONMENT = ("settings", "cli")
 AGENT_CONFIG = "bythebook.llm.config"
-"""Has a door of its own, `AgentConfig.from_env`, for those who use the agent without the settings."""
+"""`AgentConfig.from_env` is for callers that use the agent without `Settings`."""
 METRICS = "bythebook.telemetry.prometheus"
-"""Sets a variable, for a library that takes a folder from nowhere else."""
+"""Sets a variable, because the library accepts its folder only from there."""
 RAY = "bythebook.ingest.ray"
-"""Sets two, for a library that is told from nowhere else to be quiet and to keep its figures to itself."""
+"""Sets two, because the library can disable its output and usage reports only there."""
 HEAVY = (
     "prometheus_client",
     "opentelemetry",
@@ -80,17 +81,20 @@ HEAVY = (
     "ray",
 )
 
-LONGEST_FUNCTION, LONGEST_MODULE, MOST_ARGUMENTS = 60, 700, 7
+MAX_FUNCTION_LINES, MAX_MODULE_LINES, MAX_ARGUMENTS = 60, 700, 7
+
+TERMS_OF_ART = frozenset({"chunking", "logging", "ranking", "rendering", "rescoring", "routing", "testing", "tracing"})
+"""Module names that end in -ing and that the field uses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """One module of ours that another one names."""
+    """An import of a module of this package by another one."""
 
     target: str
     line: int
     at_start: bool
-    """Whether it happens as soon as the module is imported: not inside a function, not only for types."""
+    """True if it is executed when the module is imported: not inside a function, not only for types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,7 @@ class Module:
 
     @property
     def part(self) -> str:
-        """Which part of the package it is in: the first name below the package."""
+        """The part of the package: the first name below it."""
         inner = self.path.relative_to(ROOT).parts[0]
         return inner.removesuffix(".py")
 
@@ -143,12 +147,12 @@ def _statements(body: list[ast.stmt], *, at_start: bool = True) -> Iterator[tupl
 
 
 def _imports(module: Module) -> Iterator[Import]:
-    """Every module of ours that is imported, at any time, for any reason."""
+    """All imports of modules of this package, including those in functions and for types."""
     for node, at_start in _statements(module.tree.body):
         if isinstance(node, ast.Import):
             targets = [alias.name for alias in node.names]
         else:
-            # `from bythebook.cli import ask` names a module, `from bythebook.errors import BookError` does not.
+            # `from bythebook.cli import ask` imports a module, `from bythebook.errors import BookError` does not.
             home = node.module or ""
             targets = [f"{home}.{alias.name}" if f"{home}.{alias.name}" in NAMES else home for alias in node.names]
         yield from (Import(target, node.lineno, at_start) for target in targets if target in NAMES)
@@ -158,48 +162,48 @@ def _rank(part: str) -> int:
     return next((rank for rank, parts in enumerate(ORDER) if part in parts), -1)
 
 
-def test_every_part_has_its_place() -> None:
-    homeless = sorted({module.part for module in MODULES if _rank(module.part) < 0})
-    assert not homeless, f"say in ORDER where these stand in the flow: {homeless}"
+def test_every_part_is_in_the_order() -> None:
+    missing = sorted({module.part for module in MODULES if _rank(module.part) < 0})
+    assert not missing, f"add these parts to ORDER: {missing}"
 
 
 def test_imports_go_one_way() -> None:
-    """Also those that are for types only: a stage does not even name what comes after it."""
+    """This includes imports for types: a stage does not name what comes after it."""
     wrong = [
         f"{module}:{found.line} imports {found.target}: {NAMES[found.target].part!r} comes after {module.part!r}"
         for module in MODULES
         for found in _imports(module)
         if _rank(NAMES[found.target].part) > _rank(module.part)
-        # The package's own file only passes names on.
+        # The package's __init__ only re-exports names.
         and module.part != "__init__"
     ]
-    assert not wrong, "\n".join(["a part may use only what comes before it (ORDER):", *wrong])
+    assert not wrong, "\n".join(["a part may import only parts before it (ORDER):", *wrong])
 
 
-def test_no_module_is_imported_in_a_circle() -> None:
+def test_no_import_cycle_between_modules() -> None:
     graph = {
         module.name: {found.target for found in _imports(module) if found.at_start} - {module.name}
         for module in MODULES
     }
-    _assert_no_circle(graph)
+    _assert_no_cycle(graph)
 
 
-def test_no_part_needs_itself_by_way_of_another() -> None:
+def test_no_import_cycle_between_parts() -> None:
     graph: dict[str, set[str]] = {module.part: set() for module in MODULES}
     for module in MODULES:
         if module.part != "__init__":
             graph[module.part] |= {NAMES[found.target].part for found in _imports(module)} - {module.part}
-    _assert_no_circle(graph)
+    _assert_no_cycle(graph)
 
 
-def _assert_no_circle(graph: dict[str, set[str]]) -> None:
+def _assert_no_cycle(graph: dict[str, set[str]]) -> None:
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
-        pytest.fail("imports go in a circle: " + " -> ".join(reversed(error.args[1])))
+        pytest.fail("import cycle: " + " -> ".join(reversed(error.args[1])))
 
 
-def test_the_first_file_of_a_stage_imports_nothing_foreign() -> None:
+def test_the_init_of_a_stage_imports_no_third_party_package() -> None:
     foreign = [
         f"{NAMES[f'bythebook.{stage}']}:{node.lineno} imports {name}"
         for stage in STAGES
@@ -208,7 +212,9 @@ def test_the_first_file_of_a_stage_imports_nothing_foreign() -> None:
         for name in ([alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""])
         if name.partition(".")[0] not in {*sys.stdlib_module_names, "bythebook"}
     ]
-    assert not foreign, "\n".join(["a stage's __init__ is its contract; put the library in an adapter:", *foreign])
+    assert not foreign, "\n".join(
+        ["the __init__ of a stage is its contract; import the library in an adapter:", *foreign]
+    )
 
 
 def test_only_settings_read_the_environment() -> None:
@@ -219,7 +225,7 @@ def test_only_settings_read_the_environment() -> None:
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Attribute | ast.ImportFrom) and _reads_the_environment(node)
     ]
-    assert not readers, "\n".join(["take a plain value instead, and let settings.py read it:", *readers])
+    assert not readers, "\n".join(["take a plain value as argument; settings.py reads the environment:", *readers])
 
 
 def _reads_the_environment(node: ast.Attribute | ast.ImportFrom) -> bool:
@@ -228,36 +234,57 @@ def _reads_the_environment(node: ast.Attribute | ast.ImportFrom) -> bool:
     return node.module == "os" and any(alias.name in ("environ", "getenv", "environb") for alias in node.names)
 
 
+def test_public_class_names_are_unique() -> None:
+    """One name, one thing: a class can be found by its name alone."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for module in MODULES:
+        for node in module.tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(str(module))
+    duplicates = [f"{name}: {', '.join(modules)}" for name, modules in sorted(places.items()) if len(modules) > 1]
+    assert not duplicates, "\n".join(["give each class a more specific name:", *duplicates])
+
+
+def test_module_names_are_no_gerunds() -> None:
+    gerunds = [
+        str(module) for module in MODULES if module.path.stem.endswith("ing") and module.path.stem not in TERMS_OF_ART
+    ]
+    assert not gerunds, "\n".join(["name a module with a noun of the field:", *gerunds])
+
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 FUNCTIONS = [(module, node) for module in MODULES for node in ast.walk(module.tree) if isinstance(node, Function)]
 
 
-def test_functions_are_small_enough_to_hold_in_the_head() -> None:
+def test_functions_are_short() -> None:
     long = [
         f"{module}:{node.lineno} {node.name} has {lines} lines"
         for module, node in FUNCTIONS
-        if (lines := (node.end_lineno or 0) - node.lineno + 1) > LONGEST_FUNCTION
+        if (lines := (node.end_lineno or 0) - node.lineno + 1) > MAX_FUNCTION_LINES
     ]
-    assert not long, "\n".join([f"find the steps and give each a name (at most {LONGEST_FUNCTION} lines):", *long])
+    assert not long, "\n".join([f"extract named steps (at most {MAX_FUNCTION_LINES} lines):", *long])
 
 
-def test_modules_are_small_enough_to_read_at_once() -> None:
+def test_modules_are_not_too_long() -> None:
     long = [
         f"{module} has {lines} lines"
         for module in MODULES
-        if (lines := len(module.path.read_text(encoding="utf-8").splitlines())) > LONGEST_MODULE
+        if (lines := len(module.path.read_text(encoding="utf-8").splitlines())) > MAX_MODULE_LINES
     ]
-    assert not long, "\n".join([f"find the second subject and move it out (at most {LONGEST_MODULE} lines):", *long])
+    assert not long, "\n".join([f"split along a seam of the subject (at most {MAX_MODULE_LINES} lines):", *long])
 
 
-def test_functions_do_not_ask_for_too_much() -> None:
-    greedy = [
+def test_functions_do_not_take_too_many_arguments() -> None:
+    too_many = [
         f"{module}:{node.lineno} {node.name} takes {len(names)} arguments"
         for module, node in FUNCTIONS
-        if len(names := _arguments(node)) > MOST_ARGUMENTS and module.part != "cli"
+        if len(names := _arguments(node)) > MAX_ARGUMENTS and module.part != "cli"
     ]
-    assert not greedy, "\n".join(
-        [f"make a noun of what belongs together (at most {MOST_ARGUMENTS}; a command's options may be more):", *greedy]
+    assert not too_many, "\n".join(
+        [
+            f"group related arguments in a dataclass (at most {MAX_ARGUMENTS}; commands may have more options):",
+            *too_many,
+        ]
     )
 
 
@@ -270,7 +297,7 @@ def _arguments(node: Function) -> list[str]:
     "script",
     [
         pytest.param("import bythebook", id="import bythebook"),
-        pytest.param("from bythebook import AgentRequest, BookError, Filters, Settings", id="its light names"),
+        pytest.param("from bythebook import AgentRequest, BookError, Filters, Settings", id="the light names"),
         pytest.param(
             "import contextlib\nfrom bythebook.cli import main\nsys.argv = ['bythebook', '--help']\n"
             "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(sys.stderr): main()",
@@ -278,7 +305,7 @@ def _arguments(node: Function) -> list[str]:
         ),
     ],
 )
-def test_starting_imports_nothing_heavy(script: str) -> None:
+def test_start_up_imports_no_heavy_package(script: str) -> None:
     script = f"import sys\n{script}\nprint([name for name in {HEAVY!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]", "import it inside the function that needs it"
+    assert done.stdout.strip() == "[]", "import it in the function that needs it"

@@ -1,4 +1,4 @@
-"""The workflow of docs/continuous.md is YAML, and its commands are ours."""
+"""The workflow of docs/continuous.md is valid YAML with existing commands."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def commands() -> list[str]:
     return list(dict.fromkeys([*ours, *("".join(found) for found in CONSOLE)]))
 
 
-def test_the_workflow_ingests_before_it_asks_its_golden_questions() -> None:
+def test_the_workflow_ingests_before_golden_questions() -> None:
     runs = [step["run"].split()[:3] for step in steps() if "run" in step]
     assert [run[1] for run in runs if run[0] == "bythebook"] == ["ingest", "eval"]
-    # YAML takes the word "on" for a truth.
+    # YAML parses the key "on" as a boolean.
     assert set(yaml.safe_load(EXAMPLES[0])[True]) == {"push", "pull_request"}
 
 

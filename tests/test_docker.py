@@ -1,4 +1,4 @@
-"""The container files, as far as they can be checked without an engine: what they name exists; no secret is in them."""
+"""The container files, checked without a container engine: everything they name exists, and they contain no secret."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import typer
 import yaml
 
 from bythebook.cli.app import app
-from bythebook.settings import KNOWN, PREFIX, Settings
+from bythebook.settings import FIELDS, PREFIX, Settings
 
 ROOT = Path(__file__).parents[1]
 MANUALS = ("docker.md", "operating.md", "observing.md", "keys.md")
 
 
 def _instructions() -> list[tuple[str, str]]:
-    """Each instruction of the Dockerfile and what follows it."""
+    """Each instruction of the Dockerfile with its arguments."""
     lines = [line for line in (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines() if line[:1] != "#"]
     joined = re.sub(r"\\\n\s*", "", "\n".join(lines))
     pairs = [line.partition(" ") for line in joined.splitlines() if line.strip()]
@@ -44,12 +44,12 @@ def _variables(instructions: list[tuple[str, str]]) -> dict[str, str]:
 
 
 def _copied() -> list[str]:
-    """What is copied from the folder of the project."""
+    """The paths that are copied from the project folder."""
     return [path for rest in _of("COPY") if "--from" not in rest for path in shlex.split(rest)[:-1]]
 
 
 def _ignored(path: str) -> bool:
-    """Whether `.dockerignore` keeps a path out: its last line that fits decides."""
+    """True if `.dockerignore` excludes a path. The last matching line decides."""
     ignored = False
     for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines():
         pattern = line.removeprefix("!")
@@ -59,7 +59,7 @@ def _ignored(path: str) -> bool:
 
 
 def _parse(arguments: list[str]) -> None:
-    """Fail where the command line would not understand these arguments. Nothing is run."""
+    """Fail if the command line does not accept these arguments. Nothing is run."""
     command: Any = typer.main.get_command(app)
     context = command.make_context("bythebook", list(arguments), resilient_parsing=False)
     while rest := [*context._protected_args, *context.args]:
@@ -70,17 +70,17 @@ def _parse(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize("path", _copied())
-def test_what_is_copied_exists_and_is_not_ignored(path: str) -> None:
+def test_copied_paths_exist_and_are_not_ignored(path: str) -> None:
     assert (ROOT / path).exists()
     assert not _ignored(path)
 
 
 @pytest.mark.parametrize("path", [".git", ".env", ".venv", "tests", ".bythebook", "src/.env", "src/bythebook/a.pyc"])
-def test_what_does_not_belong_there_stays_outside(path: str) -> None:
+def test_other_paths_are_not_in_the_build_context(path: str) -> None:
     assert _ignored(path)
 
 
-def test_the_libraries_are_installed_by_their_hashes() -> None:
+def test_packages_are_installed_with_hashes() -> None:
     (lock,) = [rest for rest in _of("RUN") if "--requirement" in rest]
     assert "--require-hashes" in lock
     text = (ROOT / "requirements-server.lock").read_text(encoding="utf-8")
@@ -99,7 +99,7 @@ def test_the_image_does_not_run_as_root() -> None:
     assert names.index("USER") > max(place for place, name in enumerate(names) if name == "RUN")
 
 
-def test_the_health_check_asks_a_route_that_exists() -> None:
+def test_the_health_check_uses_an_existing_route() -> None:
     from bythebook.server.routes import health
 
     (check,) = _of("HEALTHCHECK", LAST_STAGE)
@@ -111,7 +111,7 @@ def test_the_health_check_asks_a_route_that_exists() -> None:
     assert _of("EXPOSE", LAST_STAGE) == [address[0]]
 
 
-def test_the_commands_of_the_containers_are_understood() -> None:
+def test_the_commands_of_the_containers_are_valid() -> None:
     assert json.loads(*_of("ENTRYPOINT", LAST_STAGE)) == ["bythebook"]
     _parse(json.loads(*_of("CMD", LAST_STAGE)))
     _parse(SERVER["command"])
@@ -119,7 +119,7 @@ def test_the_commands_of_the_containers_are_understood() -> None:
         _parse(["serve", "--no-such-option"])
 
 
-def test_the_settings_of_the_containers_exist_and_can_be_used(tmp_path: Path) -> None:
+def test_the_settings_of_the_containers_are_valid(tmp_path: Path) -> None:
     image = {name: value for name, value in _variables(LAST_STAGE).items() if name.startswith(PREFIX)}
     server = {name: _filled(value) for name, value in SERVER["environment"].items()}
     given = {name.removeprefix(PREFIX).lower(): value for name, value in (image | server).items()}
@@ -129,12 +129,12 @@ def test_the_settings_of_the_containers_exist_and_can_be_used(tmp_path: Path) ->
 
 
 def _filled(value: str) -> str:
-    """A value of the compose file with what a person gives, or else its default."""
+    """A value of the compose file with its variables replaced by given values or defaults."""
     value = re.sub(r"\$\{\w+:\?[^}]*\}", "given", value)
     return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value)
 
 
-def test_the_compose_file_names_nothing_that_is_not_there() -> None:
+def test_the_compose_file_references_only_what_it_defines() -> None:
     services, volumes = COMPOSE["services"], set(COMPOSE["volumes"])
     used = {mount.partition(":")[0] for service in services.values() for mount in service.get("volumes", [])}
     assert {name for name in used if not name.startswith(".")} == volumes
@@ -142,7 +142,7 @@ def test_the_compose_file_names_nothing_that_is_not_there() -> None:
     assert set(SERVER["depends_on"]) <= set(services)
     assert all("healthcheck" in services[name] for name in SERVER["depends_on"])
     assert f"@{next(iter(SERVER['depends_on']))}:" in SERVER["environment"]["BYTHEBOOK_DATABASE_URL"]
-    # What others keep there is in the folders the image made for it.
+    # Volumes of other images are mounted at the folders that these images define.
     assert {mount.split(":")[1] for mount in SERVER["volumes"]} == {"/book", *_of("VOLUME", LAST_STAGE)}
 
 
@@ -151,7 +151,7 @@ def test_every_image_has_a_version() -> None:
     assert all(re.search(r":v?\d", image) for image in [*images, *(rest.split()[0] for rest in _of("FROM"))])
 
 
-def test_only_this_machine_reaches_the_published_port() -> None:
+def test_the_published_port_is_bound_to_localhost() -> None:
     ports = [port for service in COMPOSE["services"].values() for port in service.get("ports", [])]
     assert ports
     assert all(port.startswith("127.0.0.1:") for port in ports)
@@ -169,7 +169,7 @@ def test_no_secret_is_in_the_files() -> None:
     assert given
     assert all(re.search(r"\$\{\w+:[?-]", value) for value in given)
     assert not [
-        known for known in KNOWN if KNOWN[known].metadata["secret"] and PREFIX + known.upper() in str(_of("ENV"))
+        known for known in FIELDS if FIELDS[known].metadata["secret"] and PREFIX + known.upper() in str(_of("ENV"))
     ]
 
 
@@ -177,7 +177,7 @@ def test_no_secret_is_in_the_files() -> None:
 def test_the_commands_and_settings_of_the_manual_exist(manual: str) -> None:
     text = (ROOT / "docs" / manual).read_text(encoding="utf-8")
     named = {name.lower() for name in re.findall(rf"{PREFIX}([A-Z_]+)", text)}
-    assert named <= set(KNOWN)
+    assert named <= set(FIELDS)
     blocks = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
     names = "|".join(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
     commands = [found for block in blocks for found in re.findall(rf"[ /]bythebook ((?:{names})\b.*)", block)]
@@ -186,7 +186,7 @@ def test_the_commands_and_settings_of_the_manual_exist(manual: str) -> None:
         _parse(shlex.split(command))
 
 
-def test_the_unit_and_the_proxy_of_the_manual_are_true() -> None:
+def test_the_unit_and_proxy_examples_of_the_manual_are_valid() -> None:
     text = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
     (command,) = re.findall(r"^ExecStart=\S+/bythebook (.*)$", text, re.MULTILINE)
     _parse(shlex.split(command))

@@ -1,4 +1,4 @@
-"""What docs/python.md shows works as it is written."""
+"""The examples of docs/python.md run as written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MANUAL = Path(__file__).parent.parent / "docs" / "python.md"
 WHOLE, *PARTS = re.findall(r"^```python\n(.*?)^```", MANUAL.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
-async def test_its_examples_run_one_after_the_other(
+async def test_the_examples_run_in_order(
     shelved: Path,
     model_folder: Path,
     tmp_path: Path,
@@ -42,7 +42,7 @@ async def test_its_examples_run_one_after_the_other(
     assert "assistant A mantle lasts about thirty nights." in printed
 
 
-def test_its_first_program_runs(model_folder: Path, tmp_path: Path) -> None:
+def test_the_first_program_runs(model_folder: Path, tmp_path: Path) -> None:
     shutil.copytree(LIGHTHOUSE, tmp_path / "docs")
     done = subprocess.run(
         [sys.executable, "-c", WHOLE],

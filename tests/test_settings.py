@@ -1,4 +1,4 @@
-"""Settings: where they come from, and what is refused."""
+"""Settings: sources, precedence and validation."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from bythebook.errors import ConfigurationError
-from bythebook.settings import KNOWN, PREFIX, Settings
+from bythebook.settings import FIELDS, PREFIX, Settings
 
 
 @pytest.fixture(autouse=True)
 def only_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of this machine's environment."""
-    for name in KNOWN:
+    """Removes the settings of this machine from the environment."""
+    for name in FIELDS:
         monkeypatch.delenv(PREFIX + name.upper(), raising=False)
 
 
@@ -24,7 +24,7 @@ def load(folder: Path, *, toml: str = "", env: str = "", **arguments: Any) -> Se
     return Settings.load(arguments, folder=folder)
 
 
-def test_without_anything_there_are_defaults(tmp_path: Path) -> None:
+def test_defaults_apply_without_any_source(tmp_path: Path) -> None:
     settings = Settings.load(folder=tmp_path)
     assert settings == Settings()
     assert settings.origins == {}
@@ -43,7 +43,9 @@ def test_without_anything_there_are_defaults(tmp_path: Path) -> None:
         pytest.param(["bythebook.toml", "argument"], 9, id="whatever is between"),
     ],
 )
-def test_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, origins: list[str], value: int) -> None:
+def test_precedence_of_the_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, origins: list[str], value: int
+) -> None:
     if "environment" in origins:
         monkeypatch.setenv("BYTHEBOOK_RETRIEVAL_TOP_K", "8")
     settings = load(
@@ -83,7 +85,7 @@ def test_a_table_prefixes_its_names(tmp_path: Path) -> None:
         pytest.param("OTHER=1\r\nBYTHEBOOK_BOOK_NAME=x\r\nnot an assignment\r\n", "x", id="among others"),
     ],
 )
-def test_dotenv(tmp_path: Path, line: str, value: str) -> None:
+def test_dotenv_syntax(tmp_path: Path, line: str, value: str) -> None:
     assert load(tmp_path, env=line).book_name == value
 
 
@@ -108,6 +110,7 @@ def test_dotenv(tmp_path: Path, line: str, value: str) -> None:
         pytest.param("chunk_tokens = inf", "use a whole number", id="endless"),
         pytest.param("retrieval_top_k = true", "use a whole number", id="true is not one"),
         pytest.param('chunk_tokens = "many"', "use a whole number", id="words for a number"),
+        pytest.param('traces = "yes"', "use one of on, true, off, false", id="an unknown switch"),
         pytest.param('site_style = "hugo"', "use one of auto, docusaurus, mkdocs", id="an unknown style"),
         pytest.param("site_url = 3", "use text in quotes", id="a number for text"),
         pytest.param('site_url = "my-book.example"', "as https://my-book.example/", id="an address without its scheme"),
@@ -118,23 +121,21 @@ def test_dotenv(tmp_path: Path, line: str, value: str) -> None:
         pytest.param("trusted_proxies = 10", "use a list of texts", id="a number for a list"),
     ],
 )
-def test_what_is_refused(tmp_path: Path, toml: str, message: str) -> None:
+def test_invalid_values_are_rejected(tmp_path: Path, toml: str, message: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         load(tmp_path, toml=toml)
     assert message in str(caught.value)
     assert "bythebook.toml" in str(caught.value)
 
 
-def test_an_unknown_name_in_the_environment_is_refused_with_its_origin(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unknown_variable_is_rejected_with_its_origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BYTHEBOOK_DATADIR", "x")
     with pytest.raises(ConfigurationError, match=r"'datadir' \(from environment\). Did you mean 'data_dir'"):
         load(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["bythebook.toml", ".env"])
-def test_a_file_that_is_not_text_is_named(tmp_path: Path, name: str) -> None:
+def test_a_binary_file_is_an_error_with_its_name(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigurationError, match=f"{name} cannot be read"):
         Settings.load(folder=tmp_path)
@@ -149,13 +150,13 @@ def test_a_threshold_is_auto_or_a_number(tmp_path: Path, value: str, threshold: 
     ("toml", "name", "bound"),
     [
         (f"{name} = {known.metadata[edge]}", name, known.metadata[edge])
-        for name, known in KNOWN.items()
-        for edge in ("least", "most")
+        for name, known in FIELDS.items()
+        for edge in ("minimum", "maximum")
         if known.metadata[edge] is not None
     ],
     ids=str,
 )
-def test_the_bounds_themselves_are_allowed(tmp_path: Path, toml: str, name: str, bound: float) -> None:
+def test_the_bounds_are_inclusive(tmp_path: Path, toml: str, name: str, bound: float) -> None:
     assert getattr(load(tmp_path, toml=toml), name) == bound
 
 
@@ -168,22 +169,33 @@ def test_the_bounds_themselves_are_allowed(tmp_path: Path, toml: str, name: str,
         pytest.param({"cors_origins": ("https://a.example", "http://b.example:81")}, id="from Python"),
     ],
 )
-def test_several_values(tmp_path: Path, given: dict[str, Any]) -> None:
+def test_lists_of_values(tmp_path: Path, given: dict[str, Any]) -> None:
     settings = load(tmp_path, **given)
     assert settings.cors_origins == ("https://a.example", "http://b.example:81")
-    assert "https://a.example http://b.example:81" in [value for _, value, *_ in settings.shown()]
+    assert "https://a.example http://b.example:81" in [value for _, value, *_ in settings.describe()]
 
 
-def test_models_are_kept_where_caches_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("toml", "shown"),
+    [("traces = true", "on"), ('traces = "on"', "on"), ('traces = "True"', "on"), ("traces = false", "off")],
+)
+def test_a_switch_is_a_bool_and_accepts_on_off_true_and_false(tmp_path: Path, toml: str, shown: str) -> None:
+    settings = load(tmp_path, toml=toml)
+    assert settings.traces is (shown == "on")
+    assert ("traces", shown) in [(name, value) for name, value, *_ in settings.describe()]
+    assert Settings.load(settings.to_arguments(), folder=tmp_path / "elsewhere") == settings
+
+
+def test_models_are_in_the_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert Settings.load(folder=tmp_path).model_folder == tmp_path / "cache" / "bythebook" / "models"
     monkeypatch.delenv("XDG_CACHE_HOME")
     assert Settings.load(folder=tmp_path).model_folder == Path.home() / ".cache" / "bythebook" / "models"
 
 
-def test_every_setting_is_shown_with_its_value_origin_and_purpose(tmp_path: Path) -> None:
-    shown = load(tmp_path, toml="chunk_tokens = 100").shown()
-    assert [name for name, *_ in shown] == list(KNOWN)
+def test_describe_lists_value_origin_and_purpose(tmp_path: Path) -> None:
+    shown = load(tmp_path, toml="chunk_tokens = 100").describe()
+    assert [name for name, *_ in shown] == list(FIELDS)
     assert all(purpose.endswith(".") for *_, purpose in shown)
     assert {(name, value, origin) for name, value, origin, _ in shown} >= {
         ("chunk_tokens", "100", "bythebook.toml"),

@@ -1,4 +1,4 @@
-"""What others give us is what we looked at, and what could be dangerous says why it is not (S11)."""
+"""Supply chain: dependencies are pinned with hashes, and every suppressed security rule has a reason (S11)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SET_ASIDE = re.compile(r"#\s*(?:noqa|nosec|type: ignore)\b(?P<rules>[^-\n]*)(?P
 
 
 def _pins(lock: Path) -> dict[str, str]:
-    """Each library of a lock with its version. Everything in it must be one, with a hash for each of its files."""
+    """The version of each package of a lock file. Every entry must have a version and hashes."""
     pins = {}
     for entry in re.split(r"\n(?=\S)", lock.read_text(encoding="utf-8").strip()):
         pin = _PIN.match(entry)
@@ -26,19 +26,19 @@ def _pins(lock: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
-def test_every_library_is_one_version_with_its_hashes_from_wherever_it_comes(lock: Path) -> None:
+def test_every_package_is_pinned_with_hashes_and_without_index(lock: Path) -> None:
     assert len(_pins(lock)) > 50
     assert "://" not in lock.read_text(encoding="utf-8")
 
 
-def test_the_locks_agree() -> None:
+def test_the_lock_files_agree() -> None:
     kept: dict[str, str] = {}
     for pins in map(_pins, LOCKS):
         assert {name: (kept[name], pins[name]) for name in kept.keys() & pins if kept[name] != pins[name]} == {}
         kept |= pins
 
 
-def test_whatever_is_installed_is_in_a_lock() -> None:
+def test_installed_packages_are_in_a_lock_file() -> None:
     said = [(ROOT / name).read_text(encoding="utf-8") for name in ("Makefile", "Dockerfile")]
     installs = [
         line for text in said for line in text.splitlines() if re.search(r"\bpip\)? install\b|\$\(PIP\) install", line)
@@ -47,8 +47,8 @@ def test_whatever_is_installed_is_in_a_lock() -> None:
     assert [line for line in installs if "--require-hashes" not in line and "--no-deps" not in line] == []
 
 
-def test_a_security_rule_is_set_aside_only_with_a_reason() -> None:
-    """`make check` holds all of ours against ruff's rules for security: what breaks one must say why it may."""
+def test_every_suppressed_security_rule_has_a_reason() -> None:
+    """`make check` applies ruff's security rules: every suppression must have a reason."""
     rules = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["ruff"]["lint"]
     assert "S" in rules["select"]
     assert not [rule for rule in rules["ignore"] if re.fullmatch(r"S\d*", rule)]

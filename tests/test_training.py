@@ -1,73 +1,191 @@
-"""The evidence model: it is tried on nothing it has learned from, and a score that says nothing is worth nothing."""
+"""The data that the entailment model is trained on: its labels hold, and only reading both texts tells them."""
 
 from __future__ import annotations
 
+import gzip
 import json
+import random
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from training.judge import Tried, judged
-from training.pairs import ANSWERS, cutter, for_training
+from training.changes import (
+    Surroundings,
+    change_condition,
+    change_number,
+    change_subject,
+    negate,
+    swap_places,
+    swap_roles,
+)
+from training.data import Pair, is_held_out, read_labelled, with_heading
+from training.evaluate import auroc
+from training.export import quantize
+from training.facts import Vocabulary, make_fact
+from training.minimal_pairs import MadePair, Passage, make_pairs
+from training.rewordings import change_voice, move_condition, resolve_pronoun, turn_comparison
+
+PAGE = Passage(
+    "The scheduler",
+    "The scheduler sends every task to a worker. It keeps 3 tasks in memory. If a worker fails, it is restarted.\n"
+    "The broker stores messages in a queue. A queue can hold 500 messages. You can export the queue to a file.\n"
+    "A warm start is faster than a cold start. The `max_tasks` option limits the number of tasks to 20. "
+    "Workers must be registered before they receive tasks.",
+)
 
 
-def test_no_sentence_of_an_article_that_is_kept_aside_is_learned_from(tmp_path: Path) -> None:
-    aside, ash, elm = "Alder", "Ash", "Elm"
-    asked = [
-        question(aside, unit(ash, "The ash bends."), unit(aside, "The alder stands.")),
-        question(ash, unit(aside, "The alder stands."), unit(ash, "The ash bends."), unit(elm, "The elm falls.")),
+def test_a_pair_that_is_labelled_in_two_ways_is_left_out(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        [
+            row("The cat sleeps.", "A cat sleeps.", "supported"),
+            row("The cat sleeps", "a cat sleeps", "supported"),
+            row("The dog barks.", "A dog is loud.", "supported"),
+            row("The dog barks.", "A dog is loud.", "neutral"),
+            {"set": "summedits", "a": "Sales rose.", "b": "Sales fell.", "label": "not_paraphrase"},
+        ],
+    )
+
+    assert read_labelled(tmp_path) == [
+        Pair("mnli", "The cat sleeps.", "A cat sleeps.", "supported"),
+        Pair("summedits", "Sales rose.", "Sales fell.", "not_supported"),
     ]
-    asked.append(question(elm))
-    write(tmp_path, asked)
-
-    learned = [pair.ids for pair in for_training(tmp_path, cutter())]
-
-    shown = [(ash, "The ash bends."), (elm, "The elm falls.")]
-    assert learned == [tuple(cutter().ids("Which tree?", second, head=ANSWERS)[0]) for second in shown]
 
 
-def test_the_tokens_that_are_marked_are_those_of_the_answer(tmp_path: Path) -> None:
-    said = "The 1973 oil crisis began in October 1973, when an embargo was proclaimed."
-    write(tmp_path, [question("A"), question("B", unit("B", said, answer="october 1973"))])
+def test_one_quote_in_fifty_is_held_out_and_the_same_ones_every_time() -> None:
+    held_out = [is_held_out(f"quote {number}") for number in range(5000)]
 
-    (pair,) = for_training(tmp_path, cutter())
+    assert held_out == [is_held_out(f"quote {number}") for number in range(5000)]
+    assert 0.01 < sum(held_out) / len(held_out) < 0.03
 
-    assert pair.marked is not None
-    begin, end = pair.marked
-    assert pair.label == 1.0
-    assert pair.ids[begin:end] == tuple(cutter().ids("october 1973", ("", ""), head=ANSWERS)[0][1:-2])
+
+def test_a_quote_is_read_after_its_headings() -> None:
+    assert with_heading("It runs.", "The scheduler") == "The scheduler: It runs."
+    assert with_heading("It runs.", "") == "It runs."
 
 
 @pytest.mark.parametrize(
-    ("knows", "gains"), [pytest.param(3.0, True, id="it knows"), pytest.param(0.0, False, id="it draws by chance")]
+    ("reword", "before", "after"),
+    [
+        pytest.param(
+            change_voice,
+            "The scheduler sends every task to a worker.",
+            "Every task is sent by the scheduler to a worker.",
+            id="passive",
+        ),
+        pytest.param(change_voice, "Data is encrypted by the client.", "The client encrypts data.", id="active"),
+        pytest.param(
+            move_condition,
+            "If a worker fails, the scheduler restarts it.",
+            "The scheduler restarts it if a worker fails.",
+            id="condition last",
+        ),
+        pytest.param(
+            turn_comparison,
+            "A warm start is faster than a cold start.",
+            "A cold start is slower than a warm start.",
+            id="comparison",
+        ),
+    ],
 )
-def test_a_score_gains_only_by_what_it_knows(knows: float, *, gains: bool) -> None:
-    chance = np.random.default_rng(1)
-    through = chance.random(400) < 0.5
-    feature = through + chance.normal(size=400)
-    score = knows * through + chance.normal(size=400)
-    both = [
-        Tried(name, feature[:, None], score, through, chance.random(400) < 0.5, in_force=feature)
-        for name in ("one", "other")
-    ]
-
-    low, high = judged(both)["one"]["with"]["difference"]
-
-    assert (low > 0) is gains
-    assert high > 0
+def test_a_rewording_says_the_same(reword: Any, before: str, after: str) -> None:
+    assert reword(before, chance(1)) == after
 
 
-def question(about: str, *units: dict[str, Any]) -> dict[str, Any]:
-    asked = {"set": "squad2", "kind": "near misses", "covered": True, "about": about, "question": "Which tree?"}
-    return {**asked, "units": list(units)}
+@pytest.mark.parametrize(
+    ("change", "before", "after"),
+    [
+        pytest.param(
+            swap_places,
+            "It copies files from the host to the guest.",
+            "It copies files from the guest to the host.",
+            id="from and to",
+        ),
+        pytest.param(negate, "The queue does not keep messages.", "The queue keeps messages.", id="negation"),
+        pytest.param(change_number, "A queue can hold 500 messages.", "A queue can hold 3 messages.", id="number"),
+        pytest.param(change_subject, "The broker is a process.", "The scheduler is a process.", id="subject"),
+        pytest.param(swap_roles, "The host restarts the guest.", "The guest restarts the host.", id="active"),
+        pytest.param(swap_roles, "The host restarts the guest.", "The host is restarted by the guest.", id="passive"),
+    ],
+)
+def test_a_change_is_small_and_takes_its_words_from_the_neighbours(change: Any, before: str, after: str) -> None:
+    around = Surroundings(["The scheduler keeps 3 tasks.", before])
+
+    assert after in {change(before, around, chance(seed)) for seed in range(40)}
 
 
-def unit(title: str, text: str, *, answer: str = "") -> dict[str, Any]:
-    return {"title": title, "text": text, "answer": answer}
+def test_a_condition_that_is_changed_is_not_the_same_condition() -> None:
+    said = "The scheduler restarts it if a worker fails."
+    made = {change_condition(said, Surroundings([said]), chance(seed)) for seed in range(40)}
+
+    assert "The scheduler restarts it unless a worker fails." in made
+    assert "The scheduler restarts it whether or not a worker fails." in made
+    assert said not in made
 
 
-def write(folder: Path, asked: list[dict[str, Any]]) -> None:
-    (folder / "asked.jsonl").write_text("\n".join(map(json.dumps, asked)), encoding="utf-8")
-    (folder / "claimed.jsonl").write_text("", encoding="utf-8")
+def test_a_pronoun_becomes_what_the_sentence_before_is_about() -> None:
+    assert resolve_pronoun("It keeps tasks.", "The scheduler sends tasks.") == "The scheduler keeps tasks."
+    assert resolve_pronoun("The worker runs.", "The scheduler sends tasks.") is None
+
+
+def test_the_same_seed_makes_the_same_pairs_and_as_many_true_as_false_of_each_kind() -> None:
+    pairs = [pair for seed in range(30) for pair in make_pairs([PAGE], seed=seed)]
+
+    assert pairs == [pair for seed in range(30) for pair in make_pairs([PAGE], seed=seed)]
+    counts = Counter((pair.kind, pair.label) for pair in pairs)
+    assert all(counts[kind, True] == counts[kind, False] for kind, _ in counts)
+
+
+def test_shared_words_do_not_tell_true_pairs_from_false_ones() -> None:
+    pairs = [pair for seed in range(60) for pair in make_pairs([PAGE], seed=seed)]
+
+    reached = auroc([shared(pair) for pair in pairs], [pair.label for pair in pairs])
+
+    assert 0.35 < reached < 0.65
+
+
+def test_a_made_up_fact_has_a_claim_that_it_supports_and_another_one() -> None:
+    words = Vocabulary(
+        [f"Name {letter}" for letter in "ABCDEFGH"],
+        [f"option_{letter}" for letter in "abcdefgh"],
+        ["export the report", "delete the cache", "send the file"],
+    )
+    facts = [make_fact(words, chance(seed)) for seed in range(300)]
+
+    assert {fact.kind for fact in facts} == {"role", "subject", "number", "comparison", "code"}
+    assert all(fact.true != fact.false for fact in facts)
+    assert facts == [make_fact(words, chance(seed)) for seed in range(300)]
+
+
+def test_quantised_weights_are_within_half_a_step_of_the_weights() -> None:
+    matrix = np.random.default_rng(1).normal(size=(40, 30)).astype(np.float32)
+
+    numbers, scale = quantize(matrix, axis=0, limit=64)
+
+    assert np.abs(numbers).max() <= 64
+    assert (np.abs(numbers * scale - matrix) <= scale / 2 + 1e-6).all()
+
+
+def chance(seed: int) -> random.Random:
+    return random.Random(seed)  # noqa: S311 - the same every time
+
+
+def shared(pair: MadePair) -> float:
+    claim, quote = set(plain(pair.claim)), set(plain(pair.quote))
+    return len(claim & quote) / len(claim)
+
+
+def plain(text: str) -> list[str]:
+    return "".join(letter if letter.isalnum() else " " for letter in text.lower()).split()
+
+
+def row(premise: str, hypothesis: str, label: str) -> dict[str, str]:
+    return {"set": "mnli", "premise": premise, "hypothesis": hypothesis, "label": label}
+
+
+def write(folder: Path, rows: list[dict[str, str]]) -> None:
+    with gzip.open(folder / "mnli.jsonl.gz", "wt", encoding="utf-8") as file:
+        file.write("\n".join(map(json.dumps, rows)))

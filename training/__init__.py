@@ -1,1 +1,1 @@
-"""An evidence model, made and measured: README.md says how, from what, and what came out."""
+"""The entailment model: its data, its training, its export and its figures. README.md has the commands."""

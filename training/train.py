@@ -1,193 +1,256 @@
-"""Trains the evidence model on the processor. Needs PyTorch: see requirements.txt beside this file.
+"""Trains the entailment network on encoded pairs; stops and continues at any time.
 
-PYTHONPATH=src python -m training.train PAIRS.npz WEIGHTS OUT.npz [--minutes 20] [--epochs 2] [--layers 6] [--frozen 2]
-    [--after EARLIER.npz]
+python -m training.train RERANKER.onnx RUN PAIRS.npz[=SHARE] ... [--pairs N] [--decay N] [--from CHECKPOINT]
 
-WEIGHTS is the published `model.safetensors` of all-MiniLM-L6-v2. The rate falls to zero at the end, which comes after
-so many minutes or so many epochs, whichever is sooner: how fast a shared processor is cannot be known before.
+RUN is a folder for checkpoints. With several files of pairs, SHARE is the part of the batches that come from each. A
+training that finds `RUN/last.pt` continues from it, with the state of the optimizer; SIGTERM ends it with a checkpoint.
+The learning rate rises, stays, and falls to zero over the last `--decay` pairs.
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
-import queue
+import os
 import random
+import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch.nn import functional
 
-from bythebook.embeddings.minilm.onnx_export import read_tensors
-from training.network import Reader
+from training.network import EntailmentNetwork, published
+from training.reranker import read_reranker
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from collections.abc import Iterator, Sequence
 
-RATE, HEAD_RATE = 1e-4, 1e-3
-WARM = 0.06
-TOKENS_AT_ONCE = 1600
-TOKEN_LOSS = 0.5
-SHOWN_EVERY = 20
+RATE, HEAD_RATE = 6e-5, 3e-4
+WARM_UP = 4000
+"""Pairs over which the learning rate rises."""
+BATCH_TOKENS = 1536
+BUCKET = 40
+"""Batches that are sorted by length together."""
+SMOOTHING = 0.05
+CHECKPOINT_SECONDS = 300
+LOG_STEPS = 50
+AVERAGE_STEPS, AVERAGE_KEPT = 10, 0.97
+"""The weights that are written are an average: every so many steps it keeps this part of what it was."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Pairs of about the same length."""
+    """Pairs of similar length, padded."""
 
     ids: Tensor
-    types: Tensor
-    there: Tensor
-    heads: Tensor
+    kinds: Tensor
+    present: Tensor
     labels: Tensor
-    marks: Tensor
-
-    @property
-    def tokens(self) -> int:
-        return int(self.there.sum())
 
 
-class Examples:
-    """What `training.pairs` wrote."""
+class Pairs:
+    """Encoded pairs, drawn without replacement, epoch after epoch."""
 
-    def __init__(self, path: Path) -> None:
-        with np.load(path) as found:
-            self._lengths, self._seconds = found["lengths"], found["seconds"]
-            self._heads, self._labels, self._marks = found["heads"], found["labels"], found["marks"]
-            self._ids = np.split(found["ids"], np.cumsum(self._lengths)[:-1])
+    def __init__(self, path: Path, *, seed: int) -> None:
+        arrays = np.load(path)
+        self._ids, self._lengths = arrays["ids"], arrays["lengths"]
+        self._claims, self._labels = arrays["claims"], arrays["labels"]
+        self._starts = np.concatenate([[0], np.cumsum(self._lengths)])
+        self._chance = np.random.default_rng(seed)
+        self._train = np.flatnonzero(~arrays["held_out"])
+        self.held_out = np.flatnonzero(arrays["held_out"])
+        self._queue: list[int] = []
 
-    def batches(self, chance: random.Random) -> list[Batch]:
-        """All pairs once, in an order drawn by chance."""
-        order = sorted(range(len(self._ids)), key=lambda place: self._lengths[place] + chance.uniform(-4, 4))
-        groups: list[list[int]] = [[]]
-        for place in order:
-            if groups[-1] and (len(groups[-1]) + 1) * self._lengths[place] > TOKENS_AT_ONCE:
-                groups.append([])
-            groups[-1].append(place)
-        chance.shuffle(groups)
-        return [self._batch(group) for group in groups]
+    def draw(self, count: int) -> list[int]:
+        while len(self._queue) < count:
+            self._queue.extend(self._chance.permutation(self._train).tolist())
+        drawn, self._queue = self._queue[:count], self._queue[count:]
+        return drawn
 
-    def _batch(self, group: list[int]) -> Batch:
-        lengths = torch.tensor(self._lengths[group])
-        longest = int(lengths.max())
-        places = torch.arange(longest)[None, :]
-        ids = torch.zeros(len(group), longest, dtype=torch.int64)
-        for row, place in enumerate(group):
-            ids[row, : self._lengths[place]] = torch.from_numpy(self._ids[place])
-        there = places < lengths[:, None]
-        types = (there & (places >= torch.tensor(self._seconds[group])[:, None])).long()
-        of = (torch.tensor(column[group]) for column in (self._heads, self._labels, self._marks))
-        return Batch(ids, types, there, *of)
+    def length(self, number: int) -> int:
+        return int(self._lengths[number])
 
+    def batch(self, numbers: Sequence[int]) -> Batch:
+        longest = max(self.length(number) for number in numbers)
+        ids = np.zeros((len(numbers), longest), dtype=np.int64)
+        kinds, present = np.zeros_like(ids), np.zeros(ids.shape, dtype=bool)
+        for row, number in enumerate(numbers):
+            length = self.length(number)
+            ids[row, :length] = self._ids[self._starts[number] : self._starts[number] + length]
+            kinds[row, self._claims[number] : length] = 1
+            present[row, :length] = True
+        labels = self._labels[np.array(numbers)].astype(np.int64)
+        return Batch(*(torch.from_numpy(array) for array in (ids, kinds, present, labels)))
 
-def loss_of(reader: Reader, batch: Batch) -> Tensor:
-    """How wrong the heads are, and how wrong the tokens are where the words of the answer are known."""
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        logits, tokens = reader(batch.ids, batch.types, batch.there)
-    own = logits.gather(1, batch.heads[:, None])[:, 0]
-    loss = functional.binary_cross_entropy_with_logits(own, batch.labels)
-    known = batch.marks[:, 0] >= 0
-    if known.any():
-        places = torch.arange(tokens.shape[1])[None, :]
-        marked = ((places >= batch.marks[:, :1]) & (places < batch.marks[:, 1:])).float()[known]
-        each = functional.binary_cross_entropy_with_logits(tokens[known], marked, reduction="none")
-        # A pair has a few tokens of the answer among fifty: count by pairs, not by tokens.
-        loss = loss + TOKEN_LOSS * (each * batch.there[known]).sum(1).mean() / 8
-    return loss
+    def labels(self, numbers: Sequence[int]) -> np.ndarray[Any, Any]:
+        return self._labels[np.array(numbers)]
 
 
-class Course:
-    """One training: the weights, what changes them, and how far it has come.
+def batches(sources: Sequence[tuple[Pairs, float]], *, chance: random.Random) -> Iterator[Batch]:
+    """Batches of about `BATCH_TOKENS` without end, of each source its share."""
+    while True:
+        made: list[Batch] = []
+        for pairs, share in sources:
+            drawn = sorted(pairs.draw(round(share * BUCKET * 32)), key=pairs.length)
+            made.extend(pairs.batch(group) for group in _groups(drawn, pairs))
+        chance.shuffle(made)
+        yield from made
 
-    Each worker has gradients of its own and shares the weights with the others. None waits for another, because on a
-    shared processor the one that waits would lose its turn too.
+
+def _groups(drawn: Sequence[int], pairs: Pairs) -> Iterator[list[int]]:
+    group: list[int] = []
+    for number in drawn:
+        if group and pairs.length(number) * (len(group) + 1) > BATCH_TOKENS:
+            yield group
+            group = []
+        group.append(number)
+    if group:
+        yield group
+
+
+def loss_of(logits: Tensor, labels: Tensor) -> Tensor:
+    """Cross-entropy of three classes; of `not_supported`, that of the two classes it may be, together."""
+    logs = functional.log_softmax(logits, dim=1)
+    either = torch.logsumexp(logs[:, 1:], dim=1, keepdim=True)
+    chosen = torch.cat([logs, either], dim=1).gather(1, labels[:, None])[:, 0]
+    smooth = 0.5 * (logs[:, 0] + either[:, 0])
+    return -((1 - SMOOTHING) * chosen + SMOOTHING * smooth).mean()
+
+
+def support(logits: Tensor) -> Tensor:
+    """The log-odds that the quote supports the claim."""
+    return logits[:, 0] - torch.logsumexp(logits[:, 1:], dim=1)
+
+
+class Training:
+    """The weights, their optimizer, and the number of pairs seen.
+
+    Each worker has gradients of its own and shares the weights with the others. None waits for another: on a shared
+    processor a worker that waits loses its turn too.
     """
 
-    def __init__(self, reader: Reader, *, steps: int, minutes: float) -> None:
-        named = [(name, parameter) for name, parameter in reader.named_parameters() if parameter.requires_grad]
-        old = [parameter for name, parameter in named if name.startswith("layers")]
-        new = [parameter for name, parameter in named if not name.startswith("layers")]
-        groups = [{"params": old, "lr": RATE, "most": RATE}, {"params": new, "lr": HEAD_RATE, "most": HEAD_RATE}]
-        self._optimizer = torch.optim.AdamW(groups, weight_decay=0.01)
-        self._reader = reader
-        self._steps, self._seconds = steps, 60 * minutes
-        self._started = time.monotonic()
-        self._losses: list[float] = []
-        self._tokens = 0
+    def __init__(self, network: EntailmentNetwork, run: Path, *, pairs: int, decay: int) -> None:
+        named = [(name, value) for name, value in network.named_parameters() if value.requires_grad]
+        body = [value for name, value in named if not name.startswith("classifier")]
+        head = [value for name, value in named if name.startswith("classifier")]
+        groups = [{"params": body, "lr": RATE, "most": RATE}, {"params": head, "lr": HEAD_RATE, "most": HEAD_RATE}]
+        self._optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
+        self._network, self._run = network, run
+        self._pairs, self._decay = pairs, decay
+        self._seen, self._losses, self._saved = 0, [], time.monotonic()
+        self._logged = (time.monotonic(), 0)
+        self._average = {name: value.clone() for name, value in network.state_dict().items()}
         self._turn = threading.Lock()
 
-    @property
-    def gone(self) -> float:
-        """How much of it is over, from 0 to 1."""
-        return max(len(self._losses) / self._steps, (time.monotonic() - self._started) / self._seconds)
+    def resume(self, state: dict[str, Any]) -> None:
+        self._network.load_state_dict(state["network"])
+        self._optimizer.load_state_dict(state["optimizer"])
+        self._average = state.get("average") or {name: value.clone() for name, value in state["network"].items()}
+        self._seen = state["seen"]
+        self._logged = (time.monotonic(), self._seen)
 
-    def work(self, batches: queue.SimpleQueue[Batch]) -> None:
-        """Learn from one batch after the other until the course is over."""
-        own = copy.deepcopy(self._reader)
-        for parameter, shared in zip(own.parameters(), self._reader.parameters(), strict=True):
+    def stop(self) -> None:
+        """End after the batches that the workers are at."""
+        self._pairs = 0
+
+    def work(self, source: Iterator[Batch]) -> None:
+        """Learn from batches until the pairs are used up."""
+        own = copy.deepcopy(self._network)
+        for parameter, shared in zip(own.parameters(), self._network.parameters(), strict=True):
             parameter.data = shared.data
-        while self.gone < 1:
-            batch = batches.get()
+        while self._seen < self._pairs:
+            with self._turn:
+                batch = next(source)
             own.zero_grad(set_to_none=True)
-            loss = loss_of(own, batch)
+            loss = loss_of(own(batch.ids, batch.kinds, batch.present), batch.labels)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(own.parameters(), 1.0)
             with self._turn:
-                self._step(own, loss.item(), batch.tokens)
+                self._step(own, loss.item(), len(batch.labels))
 
-    def _step(self, own: Reader, loss: float, tokens: int) -> None:
-        for parameter, shared in zip(own.parameters(), self._reader.parameters(), strict=True):
+    def _step(self, own: EntailmentNetwork, loss: float, count: int) -> None:
+        for parameter, shared in zip(own.parameters(), self._network.parameters(), strict=True):
             shared.grad = parameter.grad
+        height = max(min(self._seen / WARM_UP, (self._pairs - self._seen) / max(self._decay, 1), 1.0), 0.01)
         for group in self._optimizer.param_groups:
-            group["lr"] = group["most"] * max(min(self.gone / WARM, (1 - self.gone) / (1 - WARM), 1.0), 0.0)
+            group["lr"] = group["most"] * height
         self._optimizer.step()
+        self._seen += count
         self._losses.append(loss)
-        self._tokens += tokens
-        if len(self._losses) % SHOWN_EVERY == 0:
-            speed = self._tokens / (time.monotonic() - self._started)
-            recent = sum(self._losses[-SHOWN_EVERY:]) / SHOWN_EVERY
-            done = f"step {len(self._losses)} of {self._steps}, {self.gone:.0%}"
-            print(f"{done}, loss {recent:.3f}, {self._tokens} tokens, {speed:.0f}/s", flush=True)
+        if len(self._losses) % AVERAGE_STEPS == 0:
+            for name, value in self._network.state_dict().items():
+                self._average[name].lerp_(value, 1 - AVERAGE_KEPT)
+        if len(self._losses) % LOG_STEPS == 0:
+            self._log(height)
+        if time.monotonic() - self._saved > CHECKPOINT_SECONDS:
+            self.save()
 
+    def _log(self, height: float) -> None:
+        now, (before, seen) = time.monotonic(), self._logged
+        speed = (self._seen - seen) / (now - before)
+        recent = sum(self._losses[-LOG_STEPS:]) / LOG_STEPS
+        print(
+            f"{time.strftime('%H:%M:%S')} {self._seen} pairs, loss {recent:.3f}, {speed:.1f}/s, rate {height:.2f}",
+            flush=True,
+        )
+        self._logged = (now, self._seen)
 
-def train(reader: Reader, examples: Examples, *, minutes: float, epochs: int, workers: int) -> None:
-    chance = random.Random(1)  # noqa: S311 - the same every time
-    every = [batch for _ in range(epochs) for batch in examples.batches(chance)]
-    batches: queue.SimpleQueue[Batch] = queue.SimpleQueue()
-    for batch in every + every[:workers]:
-        batches.put(batch)
-    course = Course(reader, steps=len(every), minutes=minutes)
-    with ThreadPoolExecutor(workers) as pool:
-        for done in [pool.submit(course.work, batches) for _ in range(workers)]:
-            done.result()
+    def save(self) -> None:
+        """Write `last.pt`, and `weights.npz` for training/export.py, each whole or not at all."""
+        self._saved = time.monotonic()
+        state = {
+            "network": self._network.state_dict(),
+            "average": self._average,
+            "optimizer": self._optimizer.state_dict(),
+            "seen": self._seen,
+        }
+        torch.save(state, self._run / "next.pt")
+        (self._run / "next.pt").replace(self._run / "last.pt")
+        np.savez(self._run / "next.npz", **published({name: value.numpy() for name, value in self._average.items()}))
+        (self._run / "next.npz").replace(self._run / "weights.npz")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pairs", type=Path)
-    parser.add_argument("weights", type=Path)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--minutes", type=float, default=20)
-    parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--layers", type=int, default=6)
-    parser.add_argument("--frozen", type=int, default=2, help="how many of the first layers stay as they are")
-    parser.add_argument("--after", type=Path, help="go on from what an earlier run learned")
+    parser.add_argument("reranker", type=Path)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("sources", nargs="+")
+    parser.add_argument("--pairs", type=int, default=100_000)
+    parser.add_argument("--decay", type=int, default=20_000)
+    parser.add_argument("--frozen", type=int, default=2, help="first layers that are not trained")
+    parser.add_argument("--from", type=Path, dest="begin", help="a checkpoint of another run to continue from")
+    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()
     torch.set_num_threads(1)
-    torch.manual_seed(1)
-    weights = read_tensors(given.weights.read_bytes())
-    if given.after:
-        weights |= np.load(given.after)
-    reader = Reader(weights, layers=given.layers, frozen=given.frozen)
-    train(reader, Examples(given.pairs), minutes=given.minutes, epochs=given.epochs, workers=given.workers)
-    np.savez(given.out, **reader.published())
+    torch.manual_seed(given.seed)
+    given.run.mkdir(parents=True, exist_ok=True)
+    (given.run / "pid").write_text(str(os.getpid()))
+    training = Training(
+        EntailmentNetwork(read_reranker(given.reranker), frozen=given.frozen),
+        given.run,
+        pairs=given.pairs,
+        decay=given.decay,
+    )
+    last = given.run / "last.pt"
+    begin = last if last.exists() else given.begin
+    if begin:
+        training.resume(torch.load(begin, weights_only=True))
+    signal.signal(signal.SIGTERM, lambda *_: training.stop())
+    sources = [source.partition("=") for source in given.sources]
+    drawn = [(Pairs(Path(path), seed=given.seed), float(share or 1)) for path, _, share in sources]
+    source = batches(drawn, chance=random.Random(given.seed))  # noqa: S311 - the same every time
+    with ThreadPoolExecutor(given.workers) as pool:
+        for done in [pool.submit(training.work, source) for _ in range(given.workers)]:
+            done.result()
+    training.save()
 
 
 if __name__ == "__main__":

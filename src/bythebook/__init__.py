@@ -1,4 +1,4 @@
-"""By the Book: answers from a book's pages, each sentence proven with a quote."""
+"""By the Book answers questions from the pages of a book and proves each sentence with a quote."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bythebook.answers import AgentRequest, AgentResponse, Outcome, ResponseMetadata
-    from bythebook.answers.events import Answered, Entered, Said, Searched, State
+    from bythebook.answers.events import AnswerCompleted, SourcesFound, State, StateChanged, TextDelta
     from bythebook.book import Book
     from bythebook.errors import (
         BookError,
@@ -22,44 +22,44 @@ if TYPE_CHECKING:
         Unavailable,
     )
     from bythebook.index import Filters
-    from bythebook.ingest import Report
+    from bythebook.ingest import IngestReport
     from bythebook.retrieval import Citation, RetrievalContext, RetrievalResult
     from bythebook.settings import Settings
 
 __all__ = [
     "AgentRequest",
     "AgentResponse",
-    "Answered",
+    "AnswerCompleted",
     "Book",
     "BookError",
     "Citation",
     "ConfigurationError",
     "ContextOverflow",
     "DeadlineExceeded",
-    "Entered",
     "Filters",
+    "IngestReport",
     "InputError",
     "NotFound",
     "Outcome",
     "ProviderError",
     "RateLimited",
-    "Report",
     "ResponseMetadata",
     "RetrievalContext",
     "RetrievalError",
     "RetrievalResult",
-    "Said",
-    "Searched",
     "Settings",
+    "SourcesFound",
     "State",
+    "StateChanged",
+    "TextDelta",
     "Unavailable",
 ]
 
-# Each name is imported when it is first asked for, so that importing the package costs nothing.
-_HOMES = {
+# Lazy imports: each name is imported on first use, so that importing the package is cheap.
+_MODULES = {
     "bythebook.answers": ("AgentRequest", "AgentResponse", "Outcome", "ResponseMetadata"),
     "bythebook.book": ("Book",),
-    "bythebook.answers.events": ("Answered", "Entered", "Said", "Searched", "State"),
+    "bythebook.answers.events": ("AnswerCompleted", "StateChanged", "TextDelta", "SourcesFound", "State"),
     "bythebook.errors": (
         "BookError",
         "ConfigurationError",
@@ -72,7 +72,7 @@ _HOMES = {
         "RetrievalError",
         "Unavailable",
     ),
-    "bythebook.ingest": ("Report",),
+    "bythebook.ingest": ("IngestReport",),
     "bythebook.index": ("Filters",),
     "bythebook.retrieval": ("Citation", "RetrievalContext", "RetrievalResult"),
     "bythebook.settings": ("Settings",),
@@ -80,7 +80,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    for home, names in _HOMES.items():
+    for module, names in _MODULES.items():
         if name in names:
-            return getattr(import_module(home), name)
+            return getattr(import_module(module), name)
     raise AttributeError(f"module 'bythebook' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""`python -m bythebook` is the command line."""
+"""`python -m bythebook` runs the command line."""
 
 from bythebook.cli import main
 

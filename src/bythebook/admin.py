@@ -1,7 +1,4 @@
-"""Status: what the book is made of, and how far it can be trusted.
-
-What there is of a book: described, listed, copied between this disk and a server, attached from elsewhere.
-"""
+"""Administration of the index: its status, its generations, copies between engines, and attached collections."""
 
 from __future__ import annotations
 
@@ -10,25 +7,27 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from bythebook.embeddings.factory import open_hosted, open_local
-from bythebook.embeddings.minilm.embedder import IDENTITY
+from bythebook.embeddings.minilm.embedder import EMBEDDER_ID
 from bythebook.errors import Conflict, InputError, NotFound
-from bythebook.index.backends import Whereabouts, connect, import_client, on_server, open_kept
-from bythebook.index.catalog import Catalogue
+from bythebook.index.backends import IndexLocation, connect_qdrant, import_client, open_backend, qdrant_backend
+from bythebook.index.catalog import Catalog
+from bythebook.index.coverage import load_coverage
 from bythebook.index.generations import Generations
-from bythebook.index.provider import CATALOGUE
+from bythebook.index.provider import CATALOG_FILE
 from bythebook.sources import Coverage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
     from pathlib import Path
 
-    from bythebook.embeddings import Identity
+    from bythebook.embeddings import EmbedderId
     from bythebook.index import Calibration
-    from bythebook.index.backends import OnServer
-    from bythebook.index.provider import Edition
-    from bythebook.ingest.attach import Findings
+    from bythebook.index.backends import QdrantBackend
+    from bythebook.index.provider import IndexSnapshot
+    from bythebook.index.qdrant.generations import ServerGeneration
+    from bythebook.ingest.attach import AttachReport
     from bythebook.settings import Settings
-    from bythebook.sources import LeftOut, Skipped
+    from bythebook.sources import ExcludedPage, SkippedPage
     from bythebook.telemetry import Progress
 
 
@@ -38,66 +37,71 @@ class SourceStatus:
 
     name: str
     pages: int
-    """In the book now."""
+    """The pages of this source in the index."""
     listed: int
-    """In the source, when it was last looked at."""
-    skipped: tuple[Skipped, ...]
-    left_out: tuple[LeftOut, ...]
+    """The pages that the source listed in the last ingest."""
+    skipped: tuple[SkippedPage, ...]
+    left_out: tuple[ExcludedPage, ...]
 
     @property
     def coverage(self) -> float:
-        """The part of the source that is in the book. What was skipped counts as missing."""
+        """The share of the listed pages that could be read. Skipped pages count as missing."""
         return 1 - len(self.skipped) / self.listed if self.listed else 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
-    """The book as it stands on the shelf."""
+class BookStatus:
+    """The state of a book: its index, its sources and its calibration."""
 
     pages: int
     chunks: int
     generation: str
     published_at: str
-    """For a collection of others: when it was attached."""
+    """For an attached collection: when it was attached."""
     model: str
     dimension: int
     size_bytes: int
-    """What the whole data folder takes on disk."""
+    """The disk usage of the whole data folder."""
     sources: tuple[SourceStatus, ...]
     calibration: Calibration
-    kept: Whereabouts = field(default_factory=Whereabouts)
+    location: IndexLocation = field(default_factory=IndexLocation)
 
 
-def status(
-    edition: Edition, identity: Identity, *, data_dir: Path, seen: Mapping[str, Coverage], kept: Whereabouts
-) -> Status:
-    """Describe an edition that is open."""
-    catalogue = edition.catalogue
-    totals = catalogue.totals()
-    return Status(
+def describe_book(
+    snapshot: IndexSnapshot,
+    identity: EmbedderId,
+    *,
+    data_dir: Path,
+    coverage: Mapping[str, Coverage],
+    location: IndexLocation,
+) -> BookStatus:
+    """The status of an open snapshot."""
+    catalog = snapshot.catalog
+    totals = catalog.totals()
+    return BookStatus(
         pages=totals.pages,
         chunks=totals.chunks,
-        generation=edition.name,
-        published_at=catalogue.fact("published_at"),
+        generation=snapshot.name,
+        published_at=catalog.get_fact("published_at"),
         model=identity.model,
         dimension=identity.dimension,
-        size_bytes=_size(data_dir),
-        sources=tuple(_source(name, pages, seen) for name, pages in catalogue.sources().items()),
-        calibration=edition.calibration,
-        kept=kept,
+        size_bytes=_disk_usage(data_dir),
+        sources=tuple(_source_status(name, pages, coverage) for name, pages in catalog.page_counts().items()),
+        calibration=snapshot.calibration,
+        location=location,
     )
 
 
-def _source(name: str, pages: int, seen: Mapping[str, Coverage]) -> SourceStatus:
-    coverage = seen.get(name, Coverage(listed=pages))
-    return SourceStatus(name, pages, coverage.listed, tuple(coverage.skipped), tuple(coverage.left_out))
+def _source_status(name: str, pages: int, coverage: Mapping[str, Coverage]) -> SourceStatus:
+    entry = coverage.get(name, Coverage(listed=pages))
+    return SourceStatus(name, pages, entry.listed, tuple(entry.skipped), tuple(entry.left_out))
 
 
-def _size(folder: Path) -> int:
-    """The bytes a folder takes on disk, holes not counted."""
+def _disk_usage(folder: Path) -> int:
+    """The disk usage of a folder in bytes. Holes in sparse files do not count."""
     size = 0
     for path in folder.rglob("*"):
-        # An ingest that is running may remove what was there a moment ago.
+        # A running ingest may remove files at any time.
         with suppress(FileNotFoundError):
             size += path.lstat().st_blocks * 512
     return size
@@ -108,8 +112,8 @@ ENGINES: tuple[Engine, ...] = ("embedded", "qdrant")
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """One generation of the book, wherever it is."""
+class GenerationInfo:
+    """One generation of the book, on this disk or on a server."""
 
     engine: Engine
     name: str
@@ -122,154 +126,159 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
-    """What a copy did."""
+class CopyResult:
+    """The result of copying an index from one engine to the other."""
 
     source: Engine
     target: Engine
     generation: str
-    """The name it has where it was copied to; empty where it was there already."""
+    """Its name in the target; empty if the target had the same generation already."""
     pages: int
     chunks: int
 
 
-async def status_of(settings: Settings) -> Status:
-    """What the book is made of. Opens no model and reads no page."""
-
-    async with open_kept(settings.index_config()) as kept:
-        identity = await kept.made_with() or IDENTITY
+async def read_status(settings: Settings) -> BookStatus:
+    """The status of the book. Loads no embedding model and reads no source."""
+    async with open_backend(settings.index_config()) as backend:
+        identity = await backend.read_embedder_id() or EMBEDDER_ID
         with ExitStack() as stack:
-            edition = await kept.library(identity, len).open(stack)
-            seen = await kept.coverage()
-            return status(edition, identity, data_dir=settings.data_dir, seen=seen, kept=kept.whereabouts)
+            snapshot = await backend.snapshot_loader(identity, len).open(stack)
+            coverage = await backend.load_coverage()
+            return describe_book(
+                snapshot, identity, data_dir=settings.data_dir, coverage=coverage, location=backend.location
+            )
 
 
-async def list_generations(settings: Settings) -> list[Held]:
-    """Every generation on this disk and, where one is named, on the Qdrant server."""
-    held = [_held_here(settings.data_dir / "index", name) for name in _names_here(settings.data_dir / "index")]
+async def list_generations(settings: Settings) -> list[GenerationInfo]:
+    """Every generation on this disk and on the Qdrant server, if one is configured."""
+    generations = _list_local(settings.data_dir / "index")
     if settings.qdrant_url:
-        async with _server(settings) as there:
-            for kept in await there.there.kept():
-                known = kept.manifest
-                waits = "superseded" if known and known.state == "published" else "writing"
-                held.append(
-                    Held(
-                        engine="qdrant",
-                        name=kept.name,
-                        state="current" if kept.current else waits,
-                        pages=known.pages if known else 0,
-                        chunks=known.chunks if known else 0,
-                        model=known.model if known else "",
-                        published_at=known.published_at if known else "",
-                    )
-                )
-    return held
+        async with _connect(settings) as backend:
+            generations += [_server_info(entry) for entry in await backend.server_generations.list_generations()]
+    return generations
 
 
-def _names_here(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.glob("g[0-9]*") if (path / CATALOGUE).exists())
+def _list_local(folder: Path) -> list[GenerationInfo]:
+    current = Generations(folder).current()
+    catalogs = {path.name: path / CATALOG_FILE for path in sorted(folder.glob("g[0-9]*"))}
+    return [_local_info(name, path, current) for name, path in catalogs.items() if path.exists()]
 
 
-def _held_here(folder: Path, name: str) -> Held:
-    with closing(Catalogue.open(folder / name / CATALOGUE)) as catalogue:
-        totals = catalogue.totals()
-        return Held(
+def _local_info(name: str, path: Path, current: str) -> GenerationInfo:
+    with closing(Catalog.open(path)) as catalog:
+        totals = catalog.totals()
+        return GenerationInfo(
             engine="embedded",
             name=name,
-            state="current" if Generations(folder).current() == name else "superseded",
+            state="current" if name == current else "superseded",
             pages=totals.pages,
             chunks=totals.chunks,
-            model=catalogue.fact("identity")["model"],
-            published_at=catalogue.fact("published_at"),
+            model=catalog.get_fact("identity")["model"],
+            published_at=catalog.get_fact("published_at"),
         )
+
+
+def _server_info(generation: ServerGeneration) -> GenerationInfo:
+    manifest = generation.manifest
+    state = "superseded" if manifest and manifest.state == "published" else "writing"
+    return GenerationInfo(
+        engine="qdrant",
+        name=generation.name,
+        state="current" if generation.current else state,
+        pages=manifest.pages if manifest else 0,
+        chunks=manifest.chunks if manifest else 0,
+        model=manifest.model if manifest else "",
+        published_at=manifest.published_at if manifest else "",
+    )
 
 
 @asynccontextmanager
-async def _server(settings: Settings) -> AsyncIterator[OnServer]:
+async def _connect(settings: Settings) -> AsyncIterator[QdrantBackend]:
     await import_client()
     config = settings.index_config()
-    async with connect(config, config.url) as server:
-        yield on_server(config, server)
+    async with connect_qdrant(config, config.url) as server:
+        yield qdrant_backend(config, server)
 
 
-async def copy_index(settings: Settings, source: str, target: str, *, instead: bool, progress: Progress) -> Copied:
-    """Copy the book from one engine to the other, and check the copy before readers see it.
+async def copy_index(settings: Settings, source: str, target: str, *, replace: bool, progress: Progress) -> CopyResult:
+    """Copy the index from one engine to the other, and verify the copy before publishing it.
 
-    Raises Conflict where there is another book already, unless it shall be published `instead` of that one.
+    Raises Conflict if the target has another book, unless `replace` is true.
     """
     if {source, target} != set(ENGINES):
         raise InputError("copy the book from 'embedded' to 'qdrant', or from 'qdrant' to 'embedded'.")
-    here = Generations(settings.data_dir / "index")
-    async with _server(settings) as there:
-        if source == "embedded":
-            return await _to_server(here, there, instead=instead, progress=progress)
-        return await _to_disk(here, there, instead=instead, progress=progress)
+    local = Generations(settings.data_dir / "index")
+    async with _connect(settings) as backend:
+        copy = _copy_to_server if source == "embedded" else _copy_to_disk
+        return await copy(local, backend, replace=replace, progress=progress)
 
 
-async def _to_server(here: Generations, there: OnServer, *, instead: bool, progress: Progress) -> Copied:
-    from bythebook.index.coverage import recall_coverage
-    from bythebook.index.qdrant.mirror import manifest_of, push
+async def _copy_to_server(
+    local: Generations, backend: QdrantBackend, *, replace: bool, progress: Progress
+) -> CopyResult:
+    from bythebook.index.qdrant.mirror import push, read_manifest
 
-    with here.reading() as folder:
-        made = manifest_of(folder / CATALOGUE, chunking={}, coverage={})
+    remote = backend.server_generations
+    with local.reading() as folder:
+        manifest = read_manifest(folder / CATALOG_FILE, chunking={}, coverage={})
         index = folder.parent
-    current = await there.there.current()
+    current = await remote.current()
     name = ""
-    if not current or (await there.there.manifest(current)).digest != made.digest:
-        if current and not instead:
-            raise _occupied(f"{there.there.alias!r} on {there.there.server.address}")
-        coverage = {source: asdict(seen) for source, seen in recall_coverage(index).items()}
-        name, made = await push(
-            here,
-            there.there,
+    if not current or (await remote.manifest(current)).digest != manifest.digest:
+        if current and not replace:
+            raise _conflict_error(f"{remote.alias!r} on {remote.server.address}")
+        coverage = {source: asdict(entry) for source, entry in load_coverage(index).items()}
+        name, manifest = await push(
+            local,
+            remote,
             after=current,
-            making=there.mirror.making,
-            notes={"coverage": coverage},
+            params=backend.mirror.params,
+            metadata={"coverage": coverage},
             progress=progress,
         )
-        await there.there.sweep()
-    return Copied("embedded", "qdrant", name, made.pages, made.chunks)
+        await remote.sweep()
+    return CopyResult("embedded", "qdrant", name, manifest.pages, manifest.chunks)
 
 
-async def _to_disk(here: Generations, there: OnServer, *, instead: bool, progress: Progress) -> Copied:
-    from bythebook.index.qdrant.mirror import digest_here, pull
+async def _copy_to_disk(local: Generations, backend: QdrantBackend, *, replace: bool, progress: Progress) -> CopyResult:
+    from bythebook.index.qdrant.mirror import local_digest, pull
 
-    current = await there.there.current()
+    remote = backend.server_generations
+    current = await remote.current()
     if not current:
-        raise NotFound(f"there is no book {there.there.alias!r} on {there.there.server.address} to copy.")
-    manifest = await there.there.manifest(current)
+        raise NotFound(f"there is no book {remote.alias!r} on {remote.server.address} to copy.")
+    manifest = await remote.manifest(current)
     name = ""
-    if digest_here(here) != manifest.digest:
-        if here.current() and not instead:
-            raise _occupied("this data folder")
-        cache = there.mirror.catalogues
-        await pull(there.there, current, manifest, here, cache=cache, progress=progress)
-        name = here.current()
-    return Copied("qdrant", "embedded", name, manifest.pages, manifest.chunks)
+    if local_digest(local) != manifest.digest:
+        if local.current() and not replace:
+            raise _conflict_error("this data folder")
+        await pull(remote, current, manifest, local, cache=backend.mirror.catalogs, progress=progress)
+        name = local.current()
+    return CopyResult("qdrant", "embedded", name, manifest.pages, manifest.chunks)
 
 
-def _occupied(where: str) -> Conflict:
-    return Conflict(f"there is another book in {where} already. Add --replace to publish this one in its place.")
+def _conflict_error(target: str) -> Conflict:
+    return Conflict(f"there is another book in {target} already. Add --replace to publish this one in its place.")
 
 
 async def remove_generation(settings: Settings, name: str) -> None:
-    """Remove a generation of the book from the Qdrant server. The current one stays."""
-    async with _server(settings) as there:
-        await there.there.remove(name)
+    """Remove a generation from the Qdrant server. The current one cannot be removed."""
+    async with _connect(settings) as backend:
+        await backend.server_generations.remove(name)
 
 
 async def attach_collection(
     settings: Settings, collection: str, *, vector: str, progress: Progress, say: Callable[[str], None]
-) -> Findings:
-    """Serve a collection that another program fills, from now on. Nothing is written to it."""
+) -> AttachReport:
+    """Use a collection that another program fills as the index of this book. It is read-only."""
     await import_client()
     from bythebook.index.qdrant.attached import Attachment
-    from bythebook.ingest.attach import Embedders, attach
+    from bythebook.ingest.attach import EmbedderPair, attach
 
     async with AsyncExitStack() as stack:
-        server = await stack.enter_async_context(connect(settings.index_config(), settings.qdrant_url))
-        hosted = await open_hosted(settings.embedding(""), None, stack)
-        local = await stack.enter_async_context(open_local(settings.model_folder, say=say, begun=None))
+        server = await stack.enter_async_context(connect_qdrant(settings.index_config(), settings.qdrant_url))
+        hosted = await open_hosted(settings.embedder_config(""), None, stack)
+        local = await stack.enter_async_context(open_local(settings.model_folder, say=say, pending=None))
         embedder = hosted or local
         wanted = Attachment(
             url=settings.qdrant_url,
@@ -278,19 +287,19 @@ async def attach_collection(
             fields={},
             site_url=settings.site_url,
             identity=asdict(embedder.identity),
-            edition="",
+            snapshot="",
         )
-        pair = Embedders(embedder, reader=local if hosted else None)
+        pair = EmbedderPair(embedder, reader=local if hosted else None)
         return await attach(server, wanted, pair, data_dir=settings.data_dir, progress=progress)
 
 
 def detach_collection(settings: Settings) -> str:
-    """Serve the book of the settings again. Returns the name of the collection that was attached."""
-    from bythebook.index.qdrant.attached import attached_catalogue, read_attachment, remove_attachment
+    """Use the index of the settings again. Returns the name of the collection that was attached."""
+    from bythebook.index.qdrant.attached import attached_catalog_path, read_attachment, remove_attachment
 
     attachment = read_attachment(settings.data_dir)
     if attachment is None:
         raise NotFound("no collection is attached here.")
     remove_attachment(settings.data_dir)
-    attached_catalogue(settings.data_dir, attachment.edition).unlink(missing_ok=True)
+    attached_catalog_path(settings.data_dir, attachment.snapshot).unlink(missing_ok=True)
     return attachment.collection

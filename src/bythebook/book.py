@@ -1,26 +1,27 @@
-"""Assembly: settings become a book. Every adapter is named here, and everything opened here is closed here."""
+"""The book: opens every adapter that the settings name, and closes what it opened."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Self
 
 from bythebook.answers import AgentRequest
-from bythebook.embeddings.cache import RememberingEmbedder
+from bythebook.embeddings.cache import CachedEmbedder
 from bythebook.embeddings.factory import open_hosted, open_local
-from bythebook.embeddings.minilm.embedder import IDENTITY
+from bythebook.embeddings.minilm.embedder import EMBEDDER_ID
 from bythebook.errors import DeadlineExceeded, NotFound, QdrantConnectionError, RateLimited, Unavailable
-from bythebook.feedback.answer_log import Notebook
-from bythebook.index import EVERYWHERE
-from bythebook.index.backends import open_kept
-from bythebook.index.provider import Shelf
-from bythebook.qa.pipeline import Asker
-from bythebook.qa.request import Pace
+from bythebook.feedback.answer_log import AnswerLog
+from bythebook.index import NO_FILTERS
+from bythebook.index.backends import open_backend
+from bythebook.index.provider import IndexProvider
+from bythebook.qa.pipeline import AnswerPipeline
+from bythebook.qa.request import StageTimer
 from bythebook.retrieval.retriever import Retriever
 from bythebook.upstream.deadline import Deadline
 
@@ -30,24 +31,25 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from bythebook.access.api_keys import Keyring
+    from bythebook.access.api_keys import ApiKeyStore
     from bythebook.answers import AgentResponse
     from bythebook.answers.events import Event
-    from bythebook.chunking.splitter import Sizes
+    from bythebook.chunking.splitter import ChunkSizes
     from bythebook.conversations import Conversation, Conversations
     from bythebook.conversations.followups import Exchange
     from bythebook.database.engine import Database
-    from bythebook.embeddings import Embedder, Identity
-    from bythebook.embeddings.minilm.embedder import Begun
+    from bythebook.embeddings import Embedder, EmbedderId
+    from bythebook.embeddings.minilm.embedder import PendingSession
     from bythebook.feedback import GapReport
-    from bythebook.feedback.ratings import Asked, Feedback, Ledger, Rating
+    from bythebook.feedback.ratings import AnswerLogEntry, Feedback, Rating, RatingStore
     from bythebook.index import Filters
-    from bythebook.index.backends import Desk
-    from bythebook.index.provider import Edition
-    from bythebook.ingest import Report
-    from bythebook.ingest.pipeline import Engine, Workshop
+    from bythebook.index.backends import IngestWorkspace
+    from bythebook.index.provider import IndexSnapshot
+    from bythebook.ingest import IngestReport
+    from bythebook.ingest.pipeline import IngestContext, IngestEngine
+    from bythebook.llm.config import AgentConfig
     from bythebook.llm.extractive_model import ExtractiveModel
-    from bythebook.llm.generator import Speaker
+    from bythebook.llm.generator import AnswerGenerator
     from bythebook.qa.suggestions import Introduction
     from bythebook.retrieval import RetrievalContext
     from bythebook.settings import Settings
@@ -56,21 +58,21 @@ if TYPE_CHECKING:
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_UNANSWERED = 3000
-"""How many questions are looked at for a report: each is looked up in the book, and compared with every other."""
-WRITTEN_ELSEWHERE_SECONDS = 0.25
-"""How long an answer that is not written down yet is waited for."""
+"""The limit of questions in one gap report: each is searched for and compared with every other."""
+PENDING_WRITE_SECONDS = 0.25
+"""How long a rating waits for an answer that another process may still be writing."""
 
 
-_FOR_NOW = (QdrantConnectionError, RateLimited, Unavailable, DeadlineExceeded)
-"""What may be over by the time of the first question."""
+_TRANSIENT = (QdrantConnectionError, RateLimited, Unavailable, DeadlineExceeded)
+"""Errors that may be over by the time of the first question."""
 
 
-def _unseen(_stage: str, _done: int, _total: int) -> None:
-    """Progress for callers who do not watch."""
+def _ignore_progress(_stage: str, _done: int, _total: int) -> None:
+    """For callers that show no progress."""
 
 
-def _unheard(_text: str) -> None:
-    """Announcements for callers who do not listen."""
+def _ignore_message(_text: str) -> None:
+    """For callers that show no messages."""
 
 
 def _request(request: AgentRequest | str, session_id: str | None = None) -> AgentRequest:
@@ -80,128 +82,138 @@ def _request(request: AgentRequest | str, session_id: str | None = None) -> Agen
 
 
 class Book:
-    """A book that can be read in, searched and asked. Use it as `async with Book.open(settings) as book`."""
+    """A book that can be ingested, searched and asked. Use it as `async with Book.open(settings) as book`."""
 
-    def __init__(self, settings: Settings, *, say: Callable[[str], None], begun: Begun | None) -> None:
+    def __init__(
+        self, settings: Settings, *, say: Callable[[str], None], pending_session: PendingSession | None
+    ) -> None:
         self._settings = settings
         self._say = say
-        self._begun = begun
+        self._pending_session = pending_session
         self._stack = AsyncExitStack()
-        self._speaker: Speaker | None = None
+        self._generator: AnswerGenerator | None = None
         self._introduced: tuple[str, Introduction] | None = None
         self._database: Database | None = None
         self._conversations: Conversations | None = None
-        self._opening = asyncio.Lock()
-        self._aside = settings.data_dir / "asked"
-        self._notebook = Notebook(self._ledger, questions=settings.keep_gaps == "on")
+        self._database_lock = asyncio.Lock()
+        self._spool_folder = settings.data_dir / "asked"
+        self._answer_log = AnswerLog(self._open_ratings, questions=settings.log_unanswered)
 
     @classmethod
-    def open(cls, settings: Settings, *, say: Callable[[str], None] = _unheard, begun: Begun | None = None) -> Self:
-        """A book with these settings. Nothing is opened before the context is entered; `say` hears of downloads."""
-        return cls(settings, say=say, begun=begun)
+    def open(
+        cls,
+        settings: Settings,
+        *,
+        say: Callable[[str], None] = _ignore_message,
+        pending_session: PendingSession | None = None,
+    ) -> Self:
+        """A book with these settings. Nothing is opened before the context is entered; `say` gets download messages."""
+        return cls(settings, say=say, pending_session=pending_session)
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
-            self._kept = await stack.enter_async_context(open_kept(self._settings.index_config()))
-            made_with = await self._made_with()
-            self._choice = self._settings.embedding(made_with.model if made_with else "")
-            self._finder = await open_hosted(self._choice, made_with, stack)
-            identity = self._finder.identity if self._finder else IDENTITY
-            self._shelf = Shelf(self._kept.library(identity, self._count))
-            stack.callback(self._shelf.close)
-            # The index opens while the model loads: a first answer waits for the slower of the two. One that cannot be
-            # asked may still be made anew.
-            shelf = asyncio.create_task(self._prepare_shelf()) if made_with == identity else None
+            self._backend = await stack.enter_async_context(open_backend(self._settings.index_config()))
+            embedder_id = await self._read_embedder_id()
+            self._embedder_config = self._settings.embedder_config(embedder_id.model if embedder_id else "")
+            self._hosted = await open_hosted(self._embedder_config, embedder_id, stack)
+            identity = self._hosted.identity if self._hosted else EMBEDDER_ID
+            self._index_provider = IndexProvider(self._backend.snapshot_loader(identity, self._count))
+            stack.callback(self._index_provider.close)
+            # The index opens while the embedding model loads. An index of another embedder is not opened: it can
+            # only be rebuilt.
+            preparing = asyncio.create_task(self._prepare_index()) if embedder_id == identity else None
             self._local = await stack.enter_async_context(
-                open_local(self._settings.model_folder, say=self._say, begun=self._begun)
+                open_local(self._settings.model_folder, say=self._say, pending=self._pending_session)
             )
-            self.reader: Embedder = RememberingEmbedder(self._local)
-            """Reads closely what was found, and proves answers."""
-            self.embedder: Embedder = RememberingEmbedder(self._finder) if self._finder else self.reader
-            """Finds: the vectors of the index are its."""
-            if shelf:
-                await shelf
-            self.retriever = Retriever(self.embedder, reader=self.reader if self._finder else None)
+            self.reader: Embedder = CachedEmbedder(self._local)
+            """Scores the evidence and verifies answers."""
+            self.embedder: Embedder = CachedEmbedder(self._hosted) if self._hosted else self.reader
+            """Embeds queries. The vectors of the index are from this embedder."""
+            if preparing:
+                await preparing
+            self.retriever = Retriever(self.embedder, rescorer=self.reader if self._hosted else None)
             self._stack = stack.pop_all()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._notebook.close()
+        await self._answer_log.close()
         await self._stack.aclose()
 
-    async def _made_with(self) -> Identity | None:
-        """Whose vectors the book has. A server that does not answer now is asked again by the first question."""
-        with suppress(*_FOR_NOW):
-            return await self._kept.made_with()
+    async def _read_embedder_id(self) -> EmbedderId | None:
+        """The embedder of the index. If the server does not respond now, the first question tries again."""
+        with suppress(*_TRANSIENT):
+            return await self._backend.read_embedder_id()
         return None
 
-    async def _prepare_shelf(self) -> None:
-        with suppress(*_FOR_NOW):
-            await self._shelf.prepare()
+    async def _prepare_index(self) -> None:
+        with suppress(*_TRANSIENT):
+            await self._index_provider.prepare()
 
     def _count(self, text: str) -> int:
-        """The embedder's tokens of a text, for a collection that does not know how many there are."""
-        return (self._finder or self._local).count(text)
+        """The embedder's token count of a text, for a collection without token counts."""
+        return (self._hosted or self._local).count_tokens(text)
 
     async def ingest(
         self,
         *sources: PageSource | Path | str,
-        progress: Progress = _unseen,
-        alone: bool = False,
+        progress: Progress = _ignore_progress,
+        prune: bool = False,
         rebuild: bool = False,
-    ) -> Report:
-        """Read these sources into the book. What has not changed costs nothing; readers see all of it or none.
+    ) -> IngestReport:
+        """Ingest these sources. Unchanged pages cost nothing; readers see the new index as a whole or not at all.
 
-        Pages of other sources stay, unless these shall stand `alone`. With `rebuild` the index is made from nothing.
+        Pages of other sources stay, unless `prune` is set. With `rebuild` every page is embedded again.
         """
         from bythebook.ingest.pipeline import ingest
         from bythebook.sources.factory import open_sources
 
         with ExitStack() as stack:
             opened = open_sources(self._settings.source_options(), sources, stack, progress=progress, keep=True)
-            desk = await self._kept.desk(progress=progress)
-            work = self._workshop(desk, progress)
-            report = await ingest(work, opened, alone=alone, rebuild=rebuild)
+            workspace = await self._backend.open_workspace(progress=progress)
+            context = self._ingest_context(workspace, progress)
+            report = await ingest(context, opened, prune=prune, rebuild=rebuild)
             began = time.perf_counter()
-            generation = await desk.publish(chunking=asdict(work.sizes), progress=progress)
+            generation = await workspace.publish(chunking=asdict(context.sizes), progress=progress)
             if not generation:
                 return report
             return replace(report, generation=generation, seconds=report.seconds + time.perf_counter() - began)
 
-    async def rehearse(
+    async def plan_ingest(
         self,
         *sources: PageSource | Path | str,
-        progress: Progress = _unseen,
-        alone: bool = False,
+        progress: Progress = _ignore_progress,
+        prune: bool = False,
         rebuild: bool = False,
-    ) -> Report:
-        """What `ingest` would do, writing nothing."""
-        from bythebook.ingest.pipeline import rehearse
+    ) -> IngestReport:
+        """The report that `ingest` would give. Writes nothing."""
+        from bythebook.ingest.pipeline import plan_ingest
         from bythebook.sources.factory import open_sources
 
         with ExitStack() as stack:
             opened = open_sources(self._settings.source_options(), sources, stack, progress=progress, keep=False)
-            work = self._workshop(await self._kept.desk(progress=progress), progress)
-            return await rehearse(work, opened, alone=alone, rebuild=rebuild)
+            context = self._ingest_context(await self._backend.open_workspace(progress=progress), progress)
+            return await plan_ingest(context, opened, prune=prune, rebuild=rebuild)
 
-    async def search(self, query: str, *, top_k: int | None = None, filters: Filters = EVERYWHERE) -> RetrievalContext:
-        """The passages that bear most on the query, best first."""
+    async def search(self, query: str, *, top_k: int | None = None, filters: Filters = NO_FILTERS) -> RetrievalContext:
+        """The passages that match the query best, best first."""
         request = AgentRequest(query, top_k=top_k, filters=filters)
-        wanted = request.top_k or self._settings.retrieval_top_k
-        pace = Pace(Deadline.after(self._settings.answer_seconds, first_token=self._settings.first_token_seconds))
-        async with self._shelf.edition() as edition:
+        limit = request.top_k or self._settings.retrieval_top_k
+        timer = StageTimer(
+            Deadline.after(self._settings.answer_seconds, first_token=self._settings.first_token_seconds)
+        )
+        async with self._index_provider.snapshot() as snapshot:
             found = await self.retriever.retrieve(
-                edition, request.query, top_k=wanted, filters=filters, within=pace.within
+                snapshot, request.query, top_k=limit, filters=filters, stage_timeout=timer.limit
             )
             return found.context
 
     async def ask(self, request: AgentRequest | str, *, user_id: str = "") -> AgentResponse:
-        """An answer from the book's own sentences, or an honest refusal. `user_id` says whose the session is."""
-        return await (await self._asker(request)).ask(_request(request), user_id=user_id)
+        """An answer from the book's own sentences, or a refusal. `user_id` is the owner of the session."""
+        return await self._pipeline.ask(_request(request), user_id=user_id)
 
-    async def stream(
+    def stream(
         self,
         request: AgentRequest | str,
         *,
@@ -209,141 +221,141 @@ class Book:
         user_id: str = "",
         history: Sequence[Exchange] = (),
     ) -> AsyncGenerator[Event]:
-        """What happens on the way to the answer, which is the last event.
+        """The events of a question. The last one is AnswerCompleted.
 
-        A question of a session has its history there; for one without, whoever asks may give it.
+        A question with a session has the history of its session. For one without, the caller may pass a history.
         """
-        asked = _request(request, session_id)
-        asker = await self._asker(asked)
-        async with aclosing(asker.stream(asked, user_id=user_id, history=history)) as events:
-            async for event in events:
-                yield event
+        return self._pipeline.stream(_request(request, session_id), user_id=user_id, history=history)
 
     async def introduction(self) -> Introduction:
-        """The book's name, its sections and some questions it answers. Made once for each generation."""
+        """The book's name, its sections and some questions it answers. Computed once for each generation."""
         from bythebook.qa.suggestions import introduce
 
-        async with self._shelf.edition() as edition:
-            if self._introduced is None or self._introduced[0] != edition.name:
-                made = await introduce(edition, self.reader, self.retriever, name=self._settings.book_name)
-                self._introduced = (edition.name, made)
+        async with self._index_provider.snapshot() as snapshot:
+            if self._introduced is None or self._introduced[0] != snapshot.name:
+                made = await introduce(snapshot, self.reader, self.retriever, name=self._settings.book_name)
+                self._introduced = (snapshot.name, made)
             return self._introduced[1]
 
     async def conversation(self, session_id: str | None = None, *, user_id: str = "") -> Conversation:
-        """The reader's conversation with this id, or a new one."""
+        """The reader's conversation with this id, or a new conversation."""
         from bythebook.conversations import Conversation, Message
-        from bythebook.llm.context_budget import count
+        from bythebook.llm.context_budget import count_tokens
 
         conversations = await self._open_conversations()
         if session_id is not None:
             return await conversations.load(session_id, user_id=user_id)
-        config = self._settings.agent_config()
-        rules = Message("system", config.system_prompt).counted(count)
-        fresh = Conversation([rules], user_id=user_id, model=config.model, max_history=config.max_history)
-        await conversations.create(fresh)
-        return fresh
+        config = self._agent_config
+        system = Message("system", config.system_prompt).with_token_count(count_tokens)
+        conversation = Conversation([system], user_id=user_id, model=config.model, max_history=config.max_history)
+        await conversations.create(conversation)
+        return conversation
 
     async def conversations(self) -> Conversations:
-        """Where this book's conversations are kept."""
+        """The store of this book's conversations."""
         return await self._open_conversations()
 
-    def unaided(self) -> Asker:
-        """Answers in the book's own words, whatever model there is. Nothing of them is written down."""
-        return Asker(self._shelf, self.reader, self.retriever, self._settings.agent_config())
+    @cached_property
+    def _agent_config(self) -> AgentConfig:
+        return self._settings.agent_config()
 
-    async def examiner(self) -> Asker:
-        """Answers as readers get them, through the model where there is one. Nothing of them is written down."""
-        return replace(self.unaided(), speaker=await self._open_speaker())
+    @cached_property
+    def _pipeline(self) -> AnswerPipeline:
+        return AnswerPipeline(
+            self._index_provider,
+            self.reader,
+            self.retriever,
+            self._agent_config,
+            open_generator=self._open_generator,
+            open_conversations=self._open_conversations,
+            answer_log=self._answer_log,
+        )
+
+    def extractive_pipeline(self) -> AnswerPipeline:
+        """Answers in the book's own sentences, whether or not there is a model. Records nothing."""
+        return AnswerPipeline(self._index_provider, self.reader, self.retriever, self._agent_config)
+
+    def evaluation_pipeline(self) -> AnswerPipeline:
+        """Answers as readers get them, with the model if there is one. Records nothing."""
+        return replace(self.extractive_pipeline(), open_generator=self._open_generator)
 
     def extractive_model(self) -> ExtractiveModel:
-        """This book's own sentences as a model of the Agents SDK, for an agent of yours."""
+        """The book's own sentences as a model of the Agents SDK, for an agent of your own."""
         from bythebook.llm.extractive_model import ExtractiveModel
 
-        asker = self.unaided()
-        return ExtractiveModel(lambda question, history: asker.ask(AgentRequest(question), history=history))
+        pipeline = self.extractive_pipeline()
+        return ExtractiveModel(lambda question, history: pipeline.ask(AgentRequest(question), history=history))
 
     async def rate(self, response_id: str, rating: Rating | str, reason: str = "", *, user_id: str = "") -> Feedback:
-        """Keep what this reader thinks of an answer they were given: `up` or `down`. A later rating replaces it.
+        """Record the rating of an answer that this reader was given, `up` or `down`. A later rating replaces it.
 
-        Raises NotFound for an answer that is not theirs.
+        Raises NotFound for an answer of another reader.
         """
         from bythebook.feedback.ratings import Feedback, Rating
 
         given = Feedback(response_id, Rating(rating), reason)
-        await self.settle()
-        ledger = await self._ledger()
+        await self.flush()
+        ratings = await self._open_ratings()
         try:
-            return await ledger.rate(given, user_id=user_id)
+            return await ratings.rate(given, user_id=user_id)
         except NotFound:
-            # Another process may have answered, and be writing it down this moment.
-            await asyncio.sleep(WRITTEN_ELSEWHERE_SECONDS)
-            return await ledger.rate(given, user_id=user_id)
+            # Another process may have given the answer and may still be writing it.
+            await asyncio.sleep(PENDING_WRITE_SECONDS)
+            return await ratings.rate(given, user_id=user_id)
 
-    async def unanswered(self, *, since: datetime = LONG_AGO, limit: int = MOST_UNANSWERED) -> list[Asked]:
-        """The latest questions that were refused, asked back or rated down since then, whoever asked them."""
+    async def unanswered(self, *, since: datetime = LONG_AGO, limit: int = MOST_UNANSWERED) -> list[AnswerLogEntry]:
+        """The latest questions since then that were refused, asked back or rated down, of all readers."""
         from bythebook.feedback import answer_log
 
-        await self.settle()
-        ledger = await self._ledger()
-        await ledger.keep(list(answer_log.take(self._aside)))
-        return await ledger.unanswered(since=since, limit=limit)
+        await self.flush()
+        ratings = await self._open_ratings()
+        await ratings.add(list(answer_log.read_spool(self._spool_folder)))
+        return await ratings.list_unanswered(since=since, limit=limit)
 
     async def gaps(self, *, since: datetime = LONG_AGO, limit: int = 20) -> GapReport:
-        """What readers asked since then and the book does not answer: at most `limit` topics, and where they belong."""
+        """The topics that readers asked about since then and the book does not answer, at most `limit` of them."""
         from bythebook.feedback.gaps import find_gaps
 
         unanswered = await self.unanswered(since=since, limit=MOST_UNANSWERED)
-        every = await (await self._ledger()).count_unanswered(since=since)
-        async with self._shelf.edition() as edition:
+        total = await (await self._open_ratings()).count_unanswered(since=since)
+        async with self._index_provider.snapshot() as snapshot:
             found = await find_gaps(
-                unanswered, edition=edition, embedder=self.reader, retriever=self.retriever, limit=limit
+                unanswered, snapshot=snapshot, embedder=self.reader, retriever=self.retriever, limit=limit
             )
-        left_out = max(every - found.questions, 0)
+        left_out = max(total - found.questions, 0)
         return replace(found, questions=found.questions + left_out, questions_left_out=left_out)
 
-    async def settle(self) -> None:
-        """Wait until everything asked so far is written down."""
-        await self._notebook.settle()
+    async def flush(self) -> None:
+        """Wait until the answer log contains every answer given so far."""
+        await self._answer_log.flush()
 
-    def part(self) -> None:
-        """Say that this process ends after its next answer, so that closing the book need not open a database."""
-        self._notebook.put_aside(self._aside)
+    def defer_log_writes(self) -> None:
+        """Leave the answer log in files, for a process that ends after one answer and opens no database."""
+        self._answer_log.spool_to(self._spool_folder)
 
-    async def _ledger(self) -> Ledger:
-        from bythebook.feedback.ratings import Ledger
+    async def _open_ratings(self) -> RatingStore:
+        from bythebook.feedback.ratings import RatingStore
 
-        return Ledger(await self.database())
+        return RatingStore(await self.database())
 
-    async def _asker(self, request: AgentRequest | str) -> Asker:
-        remembers = isinstance(request, AgentRequest) and request.session_id is not None
-        return Asker(
-            self._shelf,
-            self.reader,
-            self.retriever,
-            self._settings.agent_config(),
-            speaker=await self._open_speaker(),
-            conversations=await self._open_conversations() if remembers else None,
-            notebook=self._notebook,
-        )
+    async def _open_generator(self) -> AnswerGenerator | None:
+        """The answer generator, opened for the first question that needs it. None without a provider."""
+        if self._generator is None and (provider := self._agent_config.provider):
+            # Its import and its table of tokens take seconds. In a thread they do not block other requests.
+            await asyncio.to_thread(lambda: import_module("bythebook.llm.generator").count_tokens(""))
+            from bythebook.llm.client import ChatEndpoint
+            from bythebook.llm.generator import AnswerGenerator
 
-    async def _open_speaker(self) -> Speaker | None:
-        """The model's side, opened for the first question that needs it; None when no provider is set."""
-        config = self._settings.agent_config()
-        if self._speaker is None and (provider := config.provider):
-            # It takes seconds to import, and the table of tokens to load. Meanwhile others are answered.
-            await asyncio.to_thread(lambda: import_module("bythebook.llm.generator").count(""))
-            from bythebook.llm.client import Endpoint
-            from bythebook.llm.generator import Speaker
-
-            if self._speaker is None:
-                endpoint = Endpoint(provider, temperature=config.temperature, max_tokens=config.max_tokens)
+            if self._generator is None:
+                config = self._agent_config
+                endpoint = ChatEndpoint(provider, temperature=config.temperature, max_tokens=config.max_tokens)
                 self._stack.push_async_callback(endpoint.close)
-                self._speaker = Speaker(config, endpoint)
-        return self._speaker
+                self._generator = AnswerGenerator(config, endpoint)
+        return self._generator
 
     async def database(self) -> Database:
-        """The open database of this book: its conversations and all else that is written down while it is asked."""
-        async with self._opening:
+        """The open database of this book: conversations, answer log, API keys and rate limits."""
+        async with self._database_lock:
             if self._database is None:
                 from bythebook.database.engine import open_database
 
@@ -361,44 +373,48 @@ class Book:
         return self._conversations
 
     async def prepare(self) -> None:
-        """Open ahead of the first question what it would wait for: the model's side and the database."""
-        await self._open_speaker()
+        """Open the answer generator and the database now, so that the first question does not wait for them."""
+        await self._open_generator()
         await self._open_conversations()
 
-    def edition(self) -> AbstractAsyncContextManager[Edition]:
-        """The generation that is current now, open for looking at until the context ends."""
-        return self._shelf.edition()
+    def snapshot(self) -> AbstractAsyncContextManager[IndexSnapshot]:
+        """The current generation of the index, open until the context ends."""
+        return self._index_provider.snapshot()
 
-    def _workshop(self, desk: Desk, progress: Progress) -> Workshop:
-        from bythebook.chunking.splitter import Sizes
-        from bythebook.ingest.pipeline import Workshop
+    def _ingest_context(self, workspace: IngestWorkspace, progress: Progress) -> IngestContext:
+        from bythebook.chunking.splitter import ChunkSizes
+        from bythebook.ingest.pipeline import IngestContext
 
         tokens, overlap = self._settings.chunk_tokens, self._settings.chunk_overlap
-        sizes = Sizes(
-            limit=self._choice.chunk_tokens if tokens == "auto" else tokens,
-            overlap=self._choice.chunk_overlap if overlap == "auto" else overlap,
+        sizes = ChunkSizes(
+            limit=self._embedder_config.chunk_tokens if tokens == "auto" else tokens,
+            overlap=self._embedder_config.chunk_overlap if overlap == "auto" else overlap,
         )
-        reader = self.reader if self._finder else None
-        embedder = self._finder.patient() if self._finder else self._local
-        return Workshop(desk.folder, desk.generations, embedder, sizes, progress, reader, self._engine(sizes))
+        reader = self.reader if self._hosted else None
+        embedder = self._hosted.for_ingest() if self._hosted else self._local
+        return IngestContext(
+            workspace.folder, workspace.generations, embedder, sizes, progress, reader, self._engine(sizes)
+        )
 
-    def _engine(self, sizes: Sizes) -> Engine | None:
-        chosen = self._settings
-        if chosen.engine == "local":
-            return None
+    def _engine(self, sizes: ChunkSizes) -> IngestEngine:
+        from bythebook.ingest.pipeline import LOCAL_ENGINE
+
+        settings = self._settings
+        if settings.engine == "local":
+            return LOCAL_ENGINE
         from bythebook.ingest.ray import RayEngine
 
-        models = chosen.model_folder.absolute()
-        engine = RayEngine(models, sizes, chosen.ray_address, chosen.ray_workers, hosted=self._finder is not None)
+        models = settings.model_folder.absolute()
+        engine = RayEngine(models, sizes, settings.ray_address, settings.ray_workers, hosted=self._hosted is not None)
         self._stack.callback(engine.close)
         return engine
 
 
 @asynccontextmanager
-async def open_keyring(settings: Settings) -> AsyncIterator[Keyring]:
-    """The keys to this book. Opens no model and no index."""
-    from bythebook.access.api_keys import Keyring
+async def open_key_store(settings: Settings) -> AsyncIterator[ApiKeyStore]:
+    """The API keys of this book. Opens no model and no index."""
+    from bythebook.access.api_keys import ApiKeyStore
     from bythebook.database.engine import open_database
 
     async with open_database(settings.database_address) as database:
-        yield Keyring(database)
+        yield ApiKeyStore(database)

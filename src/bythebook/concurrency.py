@@ -1,4 +1,4 @@
-"""Work done side by side, whose failure is a failure like any other, and which leaves room for what is done at once."""
+"""Concurrency helpers: `gather`, which raises the first error, detached tasks, and fair yielding of the event loop."""
 
 from __future__ import annotations
 
@@ -12,43 +12,60 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_WAITING: WeakKeyDictionary[asyncio.AbstractEventLoop, deque[asyncio.Future[None]]] = WeakKeyDictionary()
+_QUEUES: WeakKeyDictionary[asyncio.AbstractEventLoop, deque[asyncio.Future[None]]] = WeakKeyDictionary()
+_DETACHED: set[asyncio.Task[Any]] = set()
+"""References to running detached tasks: the event loop itself only keeps weak ones."""
 
 
-async def together(*work: Coroutine[Any, Any, T]) -> list[T]:
-    """What each of them returns. The first that fails ends the others, and its error is raised as it is."""
-    here = asyncio.current_task()
-    asked_before = here.cancelling() if here else 0
+async def gather(*coroutines: Coroutine[Any, Any, T]) -> list[T]:
+    """Run the coroutines concurrently. The first error cancels the others and is raised without an exception group."""
+    current = asyncio.current_task()
+    cancelling_before = current.cancelling() if current else 0
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(part) for part in work]
-    except BaseExceptionGroup as failed:
-        # Before Python 3.13 a group that fails leaves its own request to cancel behind. A Ctrl-C that comes later
-        # would then not be known for one.
-        while here and here.cancelling() > asked_before:
-            here.uncancel()
-        raise failed.exceptions[0] from None
+            tasks = [group.create_task(coroutine) for coroutine in coroutines]
+    except BaseExceptionGroup as errors:
+        # Before Python 3.13, a failed group leaves its own cancellation request on the task. A later Ctrl-C would then
+        # not be recognised.
+        while current and current.cancelling() > cancelling_before:
+            current.uncancel()
+        raise errors.exceptions[0] from None
     return [task.result() for task in tasks]
 
 
-async def turn() -> None:
-    """Wait for a round of the event loop that nobody else has for long work.
+def spawn_detached(coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """Start a task that runs to its end even if its creator is cancelled."""
+    task = asyncio.create_task(coroutine)
+    _DETACHED.add(task)
+    task.add_done_callback(_discard_detached)
+    return task
 
-    Work that keeps the loop for a millisecond may be due for fifty readers in the same round. Whoever only wants to be
-    passed on a word, or told that there is no place, would wait for all of them.
+
+def _discard_detached(task: asyncio.Task[Any]) -> None:
+    _DETACHED.discard(task)
+    if not task.cancelled():
+        # Retrieve the exception. Otherwise asyncio logs a warning if the creator no longer awaits the task.
+        task.exception()
+
+
+async def fair_yield() -> None:
+    """Wait for this task's turn to run CPU-bound work on the event loop: one task in each iteration.
+
+    Without it, work that blocks the loop for a millisecond may run for fifty requests in the same iteration, and a
+    task that only forwards a word or rejects a request would wait for all of them.
     """
     loop = asyncio.get_running_loop()
-    waiting = _WAITING.setdefault(loop, deque())
-    mine = loop.create_future()
-    waiting.append(mine)
-    if len(waiting) == 1:
-        loop.call_soon(_next, loop, waiting)
-    await mine
+    queue = _QUEUES.setdefault(loop, deque())
+    turn = loop.create_future()
+    queue.append(turn)
+    if len(queue) == 1:
+        loop.call_soon(_wake_next, loop, queue)
+    await turn
 
 
-def _next(loop: asyncio.AbstractEventLoop, waiting: deque[asyncio.Future[None]]) -> None:
-    first = waiting.popleft()
-    if not first.done():
-        first.set_result(None)
-    if waiting:
-        loop.call_soon(_next, loop, waiting)
+def _wake_next(loop: asyncio.AbstractEventLoop, queue: deque[asyncio.Future[None]]) -> None:
+    turn = queue.popleft()
+    if not turn.done():
+        turn.set_result(None)
+    if queue:
+        loop.call_soon(_wake_next, loop, queue)

@@ -1,27 +1,28 @@
-"""Every error a caller can meet.
+"""The exceptions of this package.
 
     BookError
-    ├── ConfigurationError      a setting or key is missing or wrong
-    ├── InputError              the question or argument cannot be used
-    │   ├── TooLarge            there is more of it than is read
-    │   └── Conflict            it contradicts what was asked before
-    ├── AccessDenied            the caller's key is missing or not good
-    │   └── Forbidden           the caller's key is good, but not for this
-    ├── NotFound                no such book, session or page
+    ├── ConfigurationError      a setting or key is missing or invalid
+    ├── InputError              the question or argument is invalid
+    │   ├── TooLarge            the input exceeds its size limit
+    │   └── Conflict            the request contradicts an earlier one
+    ├── AccessDenied            the key of the caller is missing or invalid
+    │   └── Forbidden           the key of the caller lacks a scope
+    ├── NotFound                the book, session or page does not exist
     ├── RetrievalError          the index could not be searched
     │   ├── QdrantConnectionError
     │   └── CohereAPIError
     ├── ProviderError           the model's provider failed
-    │   └── ProviderAuthError   the model's provider does not accept our key
-    ├── RateLimited             somebody asked us to wait
-    ├── Unavailable             a part is down or shutting down
-    ├── DeadlineExceeded        the time allowed ran out
-    └── ContextOverflow         the conversation no longer fits the model
+    │   └── ProviderAuthError   the model's provider rejected our key
+    ├── RateLimited             a rate limit was exceeded
+    ├── Unavailable             a component is down or shutting down
+    ├── DeadlineExceeded        the deadline of the request has passed
+    └── ContextOverflow         the conversation exceeds the context window
 
-An error that knows them carries the `stage` of the request it happened in and, in `retry_after`, the seconds to wait
-before asking again.
+If known, an error has the `stage` of the request in which it occurred and, in `retry_after`, the seconds to wait before
+a retry.
 
-Adapters translate foreign errors into these at the seam; doors turn them into an exit code, a status or an event.
+Adapters translate the exceptions of libraries into these. Entry points turn them into an exit code, a status or an
+event.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from typing import ClassVar
 
 
 class BookError(Exception):
-    """Something failed that a person can act on. The message says what, which one, and what to do."""
+    """A failure that a person can act on. The message says what failed, which one, and what to do."""
 
     code: ClassVar[str] = "error"
     status_code: ClassVar[int] = 500
@@ -44,20 +45,20 @@ class BookError(Exception):
         self.retry_after = retry_after
 
     @property
-    def said_to_reader(self) -> str:
-        """`user_message` with the seconds to wait filled in, rounded up so that nobody comes back too early."""
+    def reader_message(self) -> str:
+        """`user_message` with the seconds to wait, rounded up so that a retry is never too early."""
         return self.user_message.format(retry_after=max(1, math.ceil(self.retry_after or 0)))
 
 
 class ConfigurationError(BookError):
-    """A setting, a key or a file the program needs is missing or wrong."""
+    """A required setting, key or file is missing or invalid."""
 
     code = "configuration_error"
     user_message = "The book is not set up correctly. Please tell its owner."
 
 
 class InputError(BookError):
-    """What was asked cannot be used as it is."""
+    """The question or argument is invalid."""
 
     code = "invalid_input"
     status_code = 400
@@ -65,14 +66,14 @@ class InputError(BookError):
 
 
 class TooLarge(InputError):
-    """There is more of it than is read."""
+    """The input exceeds its size limit."""
 
     status_code = 413
     user_message = "That is too much at once. Please send less."
 
 
 class Conflict(InputError):
-    """It contradicts what was asked before."""
+    """The request contradicts an earlier one."""
 
     code = "conflict"
     status_code = 409
@@ -80,7 +81,7 @@ class Conflict(InputError):
 
 
 class AccessDenied(BookError):
-    """The caller has no key, or one that is not good."""
+    """The key of the caller is missing or invalid."""
 
     code = "auth_error"
     status_code = 401
@@ -88,13 +89,13 @@ class AccessDenied(BookError):
 
 
 class Forbidden(AccessDenied):
-    """The caller's key is good, but not for this."""
+    """The key of the caller lacks the required scope."""
 
     status_code = 403
 
 
 class NotFound(BookError):
-    """The thing named does not exist."""
+    """The named book, session or page does not exist."""
 
     code = "not_found"
     status_code = 404
@@ -111,11 +112,11 @@ class RetrievalError(BookError):
 
 
 class QdrantConnectionError(RetrievalError):
-    """The Qdrant server did not answer as it should."""
+    """The Qdrant server is unreachable or sent an invalid response."""
 
 
 class CohereAPIError(RetrievalError):
-    """Cohere did not embed the text."""
+    """Cohere failed to embed the text."""
 
 
 class ProviderError(BookError):
@@ -128,7 +129,7 @@ class ProviderError(BookError):
 
 
 class ProviderAuthError(ProviderError):
-    """The model's provider does not accept our key, or not for what we asked."""
+    """The model's provider rejected our key, or the key lacks a permission."""
 
     code = "provider_auth"
     recoverable = False
@@ -136,7 +137,7 @@ class ProviderAuthError(ProviderError):
 
 
 class RateLimited(BookError):
-    """Somebody asked us to slow down."""
+    """A rate limit was exceeded."""
 
     code = "rate_limit"
     status_code = 429
@@ -145,7 +146,7 @@ class RateLimited(BookError):
 
 
 class Unavailable(BookError):
-    """A part is down, or the service is shutting down."""
+    """A component is down, or the service is shutting down."""
 
     code = "unavailable"
     status_code = 503
@@ -154,7 +155,7 @@ class Unavailable(BookError):
 
 
 class DeadlineExceeded(BookError):
-    """The time allowed for a request ran out."""
+    """The deadline of the request has passed."""
 
     code = "timeout"
     status_code = 504
@@ -163,7 +164,7 @@ class DeadlineExceeded(BookError):
 
 
 class ContextOverflow(BookError):
-    """The conversation no longer fits into the model's window."""
+    """The conversation exceeds the context window of the model."""
 
     code = "context_overflow"
     status_code = 413

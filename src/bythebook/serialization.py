@@ -1,4 +1,4 @@
-"""How our nouns look as JSON, the same at every door."""
+"""Conversion of dataclasses and errors to JSON, shared by the command line, HTTP and MCP."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bythebook.errors import BookError
-from bythebook.telemetry import masked, request_id
+from bythebook.telemetry import redact, request_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def as_json(value: Any) -> Any:
-    """A value of ours in JSON's own types: nouns with their fields and properties, times in ISO 8601."""
+def to_json(value: Any) -> Any:
+    """Convert a value to JSON types: a dataclass to its fields and properties, a time to ISO 8601."""
     if is_dataclass(value) and not isinstance(value, type):
-        names = [known.name for known in fields(value)] + _properties(type(value))
-        return {name: as_json(getattr(value, name)) for name in names}
+        names = [field.name for field in fields(value)] + _property_names(type(value))
+        return {name: to_json(getattr(value, name)) for name in names}
     if isinstance(value, dict):
-        return {str(name): as_json(inner) for name, inner in value.items()}
+        return {str(name): to_json(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [as_json(inner) for inner in value]
+        return [to_json(inner) for inner in value]
     if isinstance(value, frozenset):
-        return sorted(as_json(inner) for inner in value)
+        return sorted(to_json(inner) for inner in value)
     if isinstance(value, datetime):
         return value.isoformat()
     return str(value) if isinstance(value, Path) else value
 
 
-def _properties(kind: type) -> list[str]:
+def _property_names(kind: type) -> list[str]:
     return [name for name, member in vars(kind).items() if isinstance(member, property)]
 
 
-def error_response(error: BookError) -> dict[str, Any]:
-    """An ErrorResponse: what failed, in words for whoever runs the book and for whoever reads it."""
+def error_to_dict(error: BookError) -> dict[str, Any]:
+    """Build an ErrorResponse: one message for the operator and one for the reader."""
     return {
         "error": error.code,
-        "message": masked(str(error)),
-        "user_message": error.said_to_reader,
+        "message": redact(str(error)),
+        "user_message": error.reader_message,
         "detail": f"while {error.stage}" if error.stage else None,
         "status_code": error.status_code,
         "retry_after": error.retry_after,
@@ -48,13 +48,13 @@ def error_response(error: BookError) -> dict[str, Any]:
     }
 
 
-def as_error(response: dict[str, Any]) -> BookError:
-    """What an ErrorResponse of ours tells of, as the error it was."""
-    kind = next((kind for kind in _kinds(BookError) if kind.code == response["error"]), BookError)
+def error_from_dict(response: dict[str, Any]) -> BookError:
+    """Restore the error from an ErrorResponse."""
+    kind = next((kind for kind in _error_classes(BookError) if kind.code == response["error"]), BookError)
     return kind(response["message"], retry_after=response["retry_after"])
 
 
-def _kinds(family: type[BookError]) -> Iterator[type[BookError]]:
+def _error_classes(family: type[BookError]) -> Iterator[type[BookError]]:
     yield family
     for kind in family.__subclasses__():
-        yield from _kinds(kind)
+        yield from _error_classes(kind)

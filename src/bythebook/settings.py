@@ -1,27 +1,27 @@
-"""Settings: read once, at the door. Arguments win over the environment, `.env`, `bythebook.toml` and defaults.
+"""Settings, read once at the entry point.
 
-Checks: what may stand in a setting beyond what its type says.
+Precedence: arguments, environment, `.env`, `bythebook.toml`, defaults. Every value is validated: its type, its bounds,
+and the check in `_CHECKS` if it has one.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from bythebook.embeddings.config import COHERE, COHERE_BATCH, LOCAL, Choice, Limits
+from bythebook.embeddings.config import LOCAL, EmbedderConfig, EmbedderLimits, find_provider
 from bythebook.errors import ConfigurationError, InputError
 from bythebook.llm.config import ALIASES, AgentConfig, Followups, Unsupported
 from bythebook.llm.providers import NO_KEY_NEEDED, Mode
-from bythebook.serialization import as_json
+from bythebook.serialization import to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
+    from bythebook.embeddings.config import EmbeddingProvider
     from bythebook.index.backends import IndexConfig
     from bythebook.sources.factory import SourceOptions
 
@@ -34,13 +34,13 @@ _ASSIGNMENT = re.compile(
     r"""\s*(?:export\s+)?(?P<name>\w+)\s*=\s*(?:(?P<mark>["'])(?P<quoted>.*)(?P=mark)|(?P<plain>.*?))\s*(?:(?<=\s)\#.*)?"""
 )
 
-Switch = Literal["on", "off"]
-LogLevel = Literal["debug", "info", "warning", "error"]
-Engine = Literal["local", "ray"]
-LogFormat = Literal["json", "text"]
-Style = Literal["auto", "docusaurus", "mkdocs", "sphinx", "mdbook", "plain"]
+_SWITCHES = {"on": True, "true": True, "off": False, "false": False}
 
-Builder = Literal["auto", "html", "dirhtml"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+EngineName = Literal["local", "ray"]
+LogFormat = Literal["json", "text"]
+SiteStyle = Literal["auto", "docusaurus", "mkdocs", "sphinx", "mdbook", "plain"]
+SphinxBuilder = Literal["auto", "html", "dirhtml"]
 
 
 def _default_model_folder() -> Path:
@@ -49,9 +49,9 @@ def _default_model_folder() -> Path:
 
 
 def _setting(
-    default: Any, help_text: str, *, least: float | None = None, most: float | None = None, secret: bool = False
+    default: Any, help_text: str, *, minimum: float | None = None, maximum: float | None = None, secret: bool = False
 ) -> Any:
-    metadata = {"help": help_text, "least": least, "most": most, "secret": secret}
+    metadata = {"help": help_text, "minimum": minimum, "maximum": maximum, "secret": secret}
     if callable(default):
         return field(default_factory=default, metadata=metadata)
     return field(default=default, metadata=metadata, repr=not secret)
@@ -59,166 +59,215 @@ def _setting(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Every setting there is. A table in `bythebook.toml` prefixes its names: `[chunk] tokens` is `chunk_tokens`."""
+    """All settings. A table in `bythebook.toml` is a prefix: `[chunk] tokens` is `chunk_tokens`."""
 
-    data_dir: Path = _setting(Path(".bythebook"), "The folder that holds everything this book keeps on disk.")
-    model_folder: Path = _setting(_default_model_folder, "Where embedding models are kept, shared between books.")
-    book_name: str = _setting("", "What readers see the book called. Empty: the title of its first page.")
-    page_token: str = _setting("", "The site token the server's own chat page asks with, where keys are needed.")
-    site_url: str = _setting("", "The address the pages are published under. Empty: links open the files themselves.")
-    site_style: Style = _setting("auto", "Whose anchors and addresses the published pages have.")
-    allow_private: Switch = _setting("off", "Whether a site that is named may be on a private network.")
-    site_pages: int = _setting(5000, "How many pages of a site are asked for.", least=1, most=1_000_000)
+    data_dir: Path = _setting(Path(".bythebook"), "The folder for all files of this book.")
+    model_folder: Path = _setting(_default_model_folder, "The folder for embedding models, shared between books.")
+    book_name: str = _setting("", "The name that readers see. Empty: the title of the first page.")
+    page_token: str = _setting("", "The site token of the server's own chat page. Needed if the server requires keys.")
+    site_url: str = _setting("", "The base URL of the published pages. Empty: links open the source files.")
+    site_style: SiteStyle = _setting(
+        "auto", "The site generator whose URL and anchor rules the published pages follow."
+    )
+    allow_private: bool = _setting(False, "Allow a named site on a private network.")
+    site_pages: int = _setting(5000, "The maximum number of pages requested from a site.", minimum=1, maximum=1_000_000)
     site_depth: int = _setting(
-        20, "How many links from its first page a site is followed, without a sitemap.", least=0, most=1000
+        20, "The maximum link depth from the first page of a site without a sitemap.", minimum=0, maximum=1000
     )
-    site_megabytes: int = _setting(1000, "How much of a site is read, in megabytes.", least=1, most=1_000_000)
-    site_minutes: float = _setting(60.0, "How long a site is read from, in minutes.", least=0.05, most=10_000.0)
-    site_delay: float = _setting(0.1, "The least seconds between two requests to a site.", least=0.0, most=120.0)
-    site_version: str = _setting("", "Which version of a Docusaurus site is read. Empty: the one readers see first.")
-    site_locale: str = _setting("", "Which language of a Docusaurus site is read. Empty: the site's own.")
-    site_builder: Builder = _setting("auto", "Which builder publishes a Sphinx project.")
-    site_include: tuple[str, ...] = _setting((), "What a project has besides its book, and is read all the same.")
-    engine: Engine = _setting(
-        "local", "Who reads, cuts and embeds the pages of an ingest: this process, or a Ray cluster."
+    site_megabytes: int = _setting(
+        1000, "The maximum size read from a site, in megabytes.", minimum=1, maximum=1_000_000
     )
-    ray_address: str = _setting("", "The Ray cluster to join. Empty: that of RAY_ADDRESS, or one on this machine.")
-    ray_workers: int = _setting(
-        0, "How many workers of the cluster to use. 0: one for each core.", least=0, most=10_000
+    site_minutes: float = _setting(
+        60.0, "The maximum time to crawl a site, in minutes.", minimum=0.05, maximum=10_000.0
     )
+    site_delay: float = _setting(
+        0.1, "The minimum delay between two requests to a site, in seconds.", minimum=0.0, maximum=120.0
+    )
+    site_version: str = _setting("", "The version of a Docusaurus site to read. Empty: its default version.")
+    site_locale: str = _setting("", "The locale of a Docusaurus site to read. Empty: its default locale.")
+    site_builder: SphinxBuilder = _setting("auto", "The builder that publishes a Sphinx project.")
+    site_include: tuple[str, ...] = _setting(
+        (), "Content outside of the documentation that is read too: blog, pages, starter and others."
+    )
+    engine: EngineName = _setting(
+        "local", "Where pages are parsed, chunked and embedded: this process or a Ray cluster."
+    )
+    ray_address: str = _setting("", "The address of the Ray cluster. Empty: RAY_ADDRESS, or a local cluster.")
+    ray_workers: int = _setting(0, "The number of Ray workers. 0: one for each core.", minimum=0, maximum=10_000)
     embedder: str = _setting(
-        "", "What makes vectors: local, cohere:MODEL or openai:MODEL. Empty: as the book was made, or local."
+        "", "The embedder: local, cohere:MODEL or openai:MODEL. Empty: that of the existing index, or local."
     )
-    embedder_url: str = _setting("", "The embedder's address. Empty: the provider's own, for openai also base_url.")
-    embedder_api_key: str = _setting("", "The key for embedder_url, if it is not the provider's.", secret=True)
+    embedder_url: str = _setting(
+        "", "The URL of the embedder. Empty: the default URL of the provider; for openai also base_url."
+    )
+    embedder_api_key: str = _setting("", "The API key for embedder_url. Empty: the key of the provider.", secret=True)
     embedder_per_minute: int = _setting(
-        0, "How often the embedder is called in a minute. 0: as often as it bears.", least=0, most=100_000
+        0, "The maximum number of embedding requests per minute. 0: adapt to the provider.", minimum=0, maximum=100_000
     )
-    embedder_batch: int = _setting(96, "How many texts a request to the embedder has.", least=1, most=2048)
-    embedder_at_once: int = _setting(4, "How many requests to the embedder are under way at once.", least=1, most=64)
-    embedder_seconds: float = _setting(60.0, "How long a request to the embedder may take.", least=0.1, most=3600.0)
-    cohere_api_key: str = _setting("", "The key for Cohere, also read from COHERE_API_KEY.", secret=True)
+    embedder_batch: int = _setting(96, "The number of texts in an embedding request.", minimum=1, maximum=2048)
+    embedder_concurrency: int = _setting(
+        4, "The maximum number of concurrent embedding requests.", minimum=1, maximum=64
+    )
+    embedder_seconds: float = _setting(
+        60.0, "The timeout of an embedding request, in seconds.", minimum=0.1, maximum=3600.0
+    )
+    cohere_api_key: str = _setting("", "The API key for Cohere, also read from COHERE_API_KEY.", secret=True)
     chunk_tokens: int | Literal["auto"] = _setting(
-        "auto", "The largest chunk, in the embedder's tokens: 220 for the local one, 512.", least=32, most=4096
+        "auto",
+        "The maximum chunk size in tokens of the embedder. auto: 220 for the local embedder, else 512.",
+        minimum=32,
+        maximum=4096,
     )
     chunk_overlap: int | Literal["auto"] = _setting(
-        "auto", "How much of a chunk may be repeated in the next: 0 for the local embedder, 50.", least=0, most=512
+        "auto",
+        "The overlap of consecutive chunks in tokens. auto: 0 for the local embedder, else 50.",
+        minimum=0,
+        maximum=512,
     )
-    retrieval_top_k: int = _setting(5, "How many passages are found for a question.", least=1, most=20)
+    retrieval_top_k: int = _setting(5, "The number of passages retrieved for a question.", minimum=1, maximum=20)
     retrieval_threshold: float | Literal["auto"] = _setting(
-        "auto", "When the book covers a question: the calibrated rule, or a least cosine.", least=0.0, most=1.0
+        "auto",
+        "The confidence needed to answer. auto: the calibrated rule; a number: a minimum cosine.",
+        minimum=0.0,
+        maximum=1.0,
     )
-    retrieval_mode: Mode = _setting("auto", "Whether the model searches by itself or is handed the passages.")
-    model: str = _setting("", "The model to ask. Empty: the provider's usual one, or none at all without a provider.")
-    base_url: str = _setting("", "An OpenAI-compatible address: Ollama, llama.cpp, vLLM or another provider.")
-    api_key: str = _setting("", "The key for base_url.", secret=True)
-    openai_api_key: str = _setting("", "The key for OpenAI, also read from OPENAI_API_KEY.", secret=True)
-    openrouter_api_key: str = _setting("", "The key for OpenRouter, also read from OPENROUTER_API_KEY.", secret=True)
-    groq_api_key: str = _setting("", "The key for Groq, also read from GROQ_API_KEY.", secret=True)
-    temperature: float = _setting(0.7, "How freely the model speaks.", least=0.0, most=2.0)
-    max_tokens: int = _setting(1000, "The longest answer of a model, in tokens.", least=1, most=4096)
-    context_window: int = _setting(8192, "How much the model reads at once, in tokens.", least=1024, most=10_000_000)
-    max_history: int = _setting(20, "How many messages of a conversation the model is shown.", least=1, most=100)
-    max_conversation_turns: int = _setting(50, "How many questions a conversation may have.", least=1, most=100_000)
-    unsupported: Unsupported = _setting("remove", "What becomes of a model's sentence that no passage supports.")
+    retrieval_mode: Mode = _setting("auto", "Whether the model calls a search tool or gets the passages in its prompt.")
+    model: str = _setting(
+        "", "The model. Empty: the default model of the provider; without a provider no model is used."
+    )
+    base_url: str = _setting("", "An OpenAI-compatible URL: Ollama, llama.cpp, vLLM or another provider.")
+    api_key: str = _setting("", "The API key for base_url.", secret=True)
+    openai_api_key: str = _setting("", "The API key for OpenAI, also read from OPENAI_API_KEY.", secret=True)
+    openrouter_api_key: str = _setting(
+        "", "The API key for OpenRouter, also read from OPENROUTER_API_KEY.", secret=True
+    )
+    groq_api_key: str = _setting("", "The API key for Groq, also read from GROQ_API_KEY.", secret=True)
+    temperature: float = _setting(0.7, "The sampling temperature of the model.", minimum=0.0, maximum=2.0)
+    max_tokens: int = _setting(1000, "The maximum length of a model's answer, in tokens.", minimum=1, maximum=4096)
+    context_window: int = _setting(
+        8192, "The context window of the model, in tokens.", minimum=1024, maximum=10_000_000
+    )
+    max_history: int = _setting(
+        20, "The maximum number of conversation messages in the prompt.", minimum=1, maximum=100
+    )
+    max_conversation_turns: int = _setting(
+        50, "The maximum number of questions in a conversation.", minimum=1, maximum=100_000
+    )
+    unsupported: Unsupported = _setting(
+        "remove", "What to do with a sentence that no passage supports: remove or mark it."
+    )
     followups: Followups = _setting(
-        "auto", "Who makes a follow-up stand alone: the model where there is one, or a rule."
+        "auto", "Who rewrites follow-up questions. auto: the model if there is one, else a rule."
     )
-    first_token_seconds: float = _setting(5.0, "How long the first word may take.", least=0.1, most=3600.0)
-    answer_seconds: float = _setting(30.0, "How long the whole answer may take.", least=0.1, most=3600.0)
-    database_url: str = _setting("", "Where conversations are kept. Empty: a file in the data folder.", secret=True)
-    keep_gaps: Switch = _setting("on", "Whether questions are written down, to find what the book lacks.")
+    first_token_seconds: float = _setting(
+        5.0, "The maximum time to the first word, in seconds.", minimum=0.1, maximum=3600.0
+    )
+    answer_seconds: float = _setting(
+        30.0, "The maximum time for the complete answer, in seconds.", minimum=0.1, maximum=3600.0
+    )
+    database_url: str = _setting(
+        "", "The URL of the database for conversations. Empty: a SQLite file in the data folder.", secret=True
+    )
+    log_unanswered: bool = _setting(
+        True, "Log questions, so that 'bythebook gaps' can report what the book does not answer."
+    )
     qdrant_url: str = _setting(
-        "", "A Qdrant server or cluster to keep the book on, also read from QDRANT_URL. Empty: on this disk."
+        "", "The URL of a Qdrant server for the index, also read from QDRANT_URL. Empty: a local index."
     )
-    qdrant_api_key: str = _setting("", "The key for the Qdrant server, also read from QDRANT_API_KEY.", secret=True)
-    collection_name: str = _setting("web_documents", "What the book is called on the Qdrant server.")
-    qdrant_shards: int = _setting(1, "Into how many shards the server splits the book.", least=1, most=1000)
-    qdrant_replicas: int = _setting(1, "On how many machines of a cluster each shard is kept.", least=1, most=100)
-    qdrant_on_disk: Switch = _setting("off", "Whether the server keeps vectors on its disk rather than in memory.")
-    qdrant_exact: Switch = _setting("off", "Whether the server compares every vector rather than use its index.")
-    rate_limit_key: str = _setting("600/minute", "How often a key may be used.")
-    rate_limit_address: str = _setting("60/minute", "How often callers without a key may come from one address.")
-    site_budget: int = _setting(1000, "How many questions a day a site may ask.", least=1, most=1_000_000_000)
-    cors_origins: tuple[str, ...] = _setting((), "The origins whose pages may call the server, besides the sites'.")
+    qdrant_api_key: str = _setting("", "The API key for the Qdrant server, also read from QDRANT_API_KEY.", secret=True)
+    collection_name: str = _setting("web_documents", "The name of the collection on the Qdrant server.")
+    qdrant_shards: int = _setting(1, "The number of shards of the collection.", minimum=1, maximum=1000)
+    qdrant_replicas: int = _setting(1, "The number of replicas of each shard.", minimum=1, maximum=100)
+    qdrant_on_disk: bool = _setting(False, "Keep the vectors on the disk of the Qdrant server instead of in memory.")
+    qdrant_exact: bool = _setting(False, "Let the Qdrant server compare all vectors instead of using its index.")
+    rate_limit_key: str = _setting("600/minute", "The rate limit of an API key.")
+    rate_limit_address: str = _setting("60/minute", "The rate limit of a client address without a key.")
+    site_budget: int = _setting(1000, "The daily quota of questions of a site.", minimum=1, maximum=1_000_000_000)
+    cors_origins: tuple[str, ...] = _setting((), "Allowed CORS origins in addition to those of the sites.")
     allowed_hosts: tuple[str, ...] = _setting(
-        (), "The names a server answers under. None: any, but on 127.0.0.1 its own."
+        (), "Allowed values of the Host header. Empty: any; on 127.0.0.1 only the names of this machine."
     )
-    trusted_proxies: tuple[str, ...] = _setting((), "The proxies whose X-Forwarded-For is believed.")
-    max_readers: int = _setting(50, "How many questions a server process answers at once.", least=1, most=10_000)
-    heartbeat_seconds: float = _setting(15.0, "How long a stream of events may be silent.", least=0.05, most=3600.0)
+    trusted_proxies: tuple[str, ...] = _setting((), "The proxies whose X-Forwarded-For header is trusted.")
+    max_concurrent_requests: int = _setting(
+        50, "The maximum number of concurrent questions of a server process.", minimum=1, maximum=10_000
+    )
+    heartbeat_seconds: float = _setting(
+        15.0, "The interval of comments in an idle event stream, in seconds.", minimum=0.05, maximum=3600.0
+    )
     session_days: float = _setting(
-        0.0, "After how many idle days a session is forgotten. 0: never.", least=0, most=36500
+        0.0, "The number of idle days after which a session is deleted. 0: never.", minimum=0, maximum=36500
     )
-    host: str = _setting("127.0.0.1", "The address the server listens on; 0.0.0.0 is every one the machine has.")
-    port: int = _setting(8000, "The port the server listens on; 0 is any that is free.", least=0, most=65535)
-    workers: int = _setting(1, "How many processes answer readers.", least=1, most=64)
-    shutdown_seconds: float = _setting(8.0, "How long a server that stops lets answers finish.", least=0.0, most=600.0)
-    log_level: LogLevel = _setting("info", "How much the server logs: everything from this level on.")
-    log_format: LogFormat = _setting("json", "How the server logs: one JSON object to a line, or text for a person.")
-    log_content: Switch = _setting("off", "Whether questions and answers may stand in the log.")
-    traces: Switch = _setting("off", "Whether the server sends traces to where the OTEL_ variables point.")
+    host: str = _setting("127.0.0.1", "The address the server listens on. 0.0.0.0: all interfaces.")
+    port: int = _setting(8000, "The port the server listens on. 0: any free port.", minimum=0, maximum=65535)
+    workers: int = _setting(1, "The number of server processes.", minimum=1, maximum=64)
+    shutdown_seconds: float = _setting(
+        8.0, "How long a shutdown waits for running answers, in seconds.", minimum=0.0, maximum=600.0
+    )
+    log_level: LogLevel = _setting("info", "The minimum level of logged events.")
+    log_format: LogFormat = _setting("json", "The log format: one JSON object per line, or text.")
+    log_content: bool = _setting(False, "Include questions and answers in the log.")
+    traces: bool = _setting(False, "Export traces to the endpoint of the OTEL_ variables.")
 
     origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
-    """Where each value came from, for those that are not defaults."""
+    """The origin of each value that is not a default."""
 
     @classmethod
     def load(cls, arguments: Mapping[str, Any] | None = None, *, folder: Path | None = None) -> Settings:
-        """Collect the settings. `arguments` win over everything; None among them means not given.
+        """Read and validate the settings. `arguments` have the highest precedence; None means not given.
 
-        Raises ConfigurationError for a name nobody knows and for a value that cannot be used, naming its origin.
+        Raises ConfigurationError, with the origin, for an unknown name and for an invalid value.
         """
         here = folder or Path.cwd()
         values: dict[str, Any] = {}
         origins: dict[str, str] = {}
         for origin, found in (
-            (FILE, _from_toml(here / FILE)),
-            (DOTENV, _from_environment(_dotenv(here / DOTENV))),
-            ("environment", _from_environment(os.environ)),
+            (FILE, _read_toml(here / FILE)),
+            (DOTENV, _read_environment(_read_dotenv(here / DOTENV))),
+            ("environment", _read_environment(os.environ)),
             ("argument", {name: value for name, value in (arguments or {}).items() if value is not None}),
         ):
             for name, value in found.items():
-                values[name] = _checked(name, value, origin)
+                values[name] = _validate(name, value, origin)
                 origins[name] = origin
         return cls(**values, origins=origins)
 
     @property
     def database_address(self) -> str:
-        """The URL of the database: the one that was set, or a file in the data folder."""
+        """The URL of the database: `database_url`, or a SQLite file in the data folder."""
         return self.database_url or f"sqlite:///{self.data_dir / 'conversations.db'}"
 
     @property
     def metrics_folder(self) -> Path:
-        """Where the workers of a crew add up their figures."""
+        """The folder in which the worker processes share their metrics."""
         return self.data_dir / "metrics"
 
     def secrets(self) -> frozenset[str]:
-        """Whatever must never be printed: keys, and the passwords inside of addresses."""
-        texts = {name: value for name in KNOWN if isinstance(value := getattr(self, name), str) and value}
-        hidden = {value for name, value in texts.items() if KNOWN[name].metadata["secret"]}
-        return frozenset(hidden.union(*map(_passwords, texts.values())))
+        """The values that must never be printed: keys, and passwords in URLs."""
+        texts = {name: value for name in FIELDS if isinstance(value := getattr(self, name), str) and value}
+        hidden = {value for name, value in texts.items() if FIELDS[name].metadata["secret"]}
+        return frozenset(hidden.union(*map(_find_passwords, texts.values())))
 
     def agent_config(self) -> AgentConfig:
-        """What of the settings concerns the agent."""
-        names = [known.name for known in fields(AgentConfig) if known.name in KNOWN]
+        """The settings of the agent."""
+        names = [entry.name for entry in fields(AgentConfig) if entry.name in FIELDS]
         return AgentConfig(**{name: getattr(self, name) for name in names})
 
-    def embedding(self, made_with: str) -> Choice:
-        """The embedder to use, for a book that was `made_with` this one."""
-        name = self.embedder or (made_with if ":" in made_with else LOCAL)
-        cohere = name.startswith(f"{COHERE}:")
-        limits = Limits(
-            batch=min(self.embedder_batch, COHERE_BATCH) if cohere else self.embedder_batch,
-            at_once=self.embedder_at_once,
+    def embedder_config(self, embedder_id: str) -> EmbedderConfig:
+        """The embedder to use. `embedder_id` is the embedder of the existing index, or empty."""
+        name = self.embedder or (embedder_id if ":" in embedder_id else LOCAL)
+        provider = find_provider(name)
+        limits = EmbedderLimits(
+            batch=min(self.embedder_batch, provider.max_batch) if provider else self.embedder_batch,
+            concurrency=self.embedder_concurrency,
             per_minute=self.embedder_per_minute,
             seconds=self.embedder_seconds,
             question_seconds=self.first_token_seconds,
         )
-        url = self.embedder_url or ("" if cohere else self.base_url)
-        return Choice(name, url=url, api_key=self._embedder_key(cohere=cohere), limits=limits)
+        url = self.embedder_url or (self.base_url if provider and provider.shares_llm_endpoint else "")
+        return EmbedderConfig(name, url=url, api_key=self._embedder_key(provider), limits=limits)
 
     def index_config(self) -> IndexConfig:
-        """Where the index is kept, and how a Qdrant server is used."""
+        """The location of the index and the options of the Qdrant server."""
         from bythebook.index.backends import IndexConfig
 
         return IndexConfig(
@@ -228,17 +277,17 @@ class Settings:
             collection=self.collection_name,
             shards=self.qdrant_shards,
             replicas=self.qdrant_replicas,
-            on_disk=self.qdrant_on_disk == "on",
-            exact=self.qdrant_exact == "on",
-            # The rest of the time to the first word is for saying that the server did not answer.
+            on_disk=self.qdrant_on_disk,
+            exact=self.qdrant_exact,
+            # The remaining time to the first word is needed to report that the server did not answer.
             read_timeout=0.8 * self.first_token_seconds,
             retire_after=2 * self.answer_seconds,
         )
 
     def source_options(self) -> SourceOptions:
-        """How sources are read."""
+        """The options for reading sources."""
         from bythebook.sources.factory import SourceOptions
-        from bythebook.sources.website import Limits as SiteLimits
+        from bythebook.sources.website import CrawlLimits as SiteLimits
 
         limits = SiteLimits(
             pages=self.site_pages,
@@ -246,7 +295,7 @@ class Settings:
             megabytes=self.site_megabytes,
             minutes=self.site_minutes,
             delay=self.site_delay,
-            private=self.allow_private == "on",
+            private=self.allow_private,
         )
         return SourceOptions(
             cache_folder=self.data_dir / "sites",
@@ -259,52 +308,57 @@ class Settings:
             limits=limits,
         )
 
-    def _embedder_key(self, *, cohere: bool) -> str:
-        """The key for the embedder's address. That of another address is not shown to it."""
-        if cohere:
-            return self.embedder_api_key or self.cohere_api_key
-        own = "" if self.embedder_url else self.api_key
-        elsewhere = NO_KEY_NEEDED if self.embedder_url or self.base_url else ""
-        return self.embedder_api_key or own or self.openai_api_key or elsewhere
+    def _embedder_key(self, provider: EmbeddingProvider | None) -> str:
+        """The API key for the URL of the embedder. A key is never sent to the URL of another service."""
+        if provider is None:
+            return ""
+        key: str = self.embedder_api_key or getattr(self, provider.key_setting)
+        if provider.shares_llm_endpoint:
+            own = "" if self.embedder_url else self.api_key
+            elsewhere = NO_KEY_NEEDED if self.embedder_url or self.base_url else ""
+            key = self.embedder_api_key or own or key or elsewhere
+        return key
 
-    def as_arguments(self) -> dict[str, Any]:
-        """Every value in JSON's own types, with which another process can `load` the same settings."""
-        return {name: as_json(getattr(self, name)) for name in KNOWN}
+    def to_arguments(self) -> dict[str, Any]:
+        """Every value as JSON types, so that another process can `load` the same settings."""
+        return {name: to_json(getattr(self, name)) for name in FIELDS}
 
-    def shown(self) -> list[tuple[str, str, str, str]]:
-        """Each setting: name, value, origin, and what it is for."""
+    def describe(self) -> list[tuple[str, str, str, str]]:
+        """Name, value, origin and purpose of each setting."""
         return [
-            (name, _shown(known, getattr(self, name)), self.origins.get(name, "default"), known.metadata["help"])
-            for name, known in KNOWN.items()
+            (name, _format(entry, getattr(self, name)), self.origins.get(name, "default"), entry.metadata["help"])
+            for name, entry in FIELDS.items()
         ]
 
 
-def _shown(known: Field[Any], value: Any) -> str:
+def _format(entry: Field[Any], value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
     if isinstance(value, tuple):
         return " ".join(value)
-    return "********" if known.metadata["secret"] and value else str(value)
+    return "********" if entry.metadata["secret"] and value else str(value)
 
 
-def _passwords(text: str) -> set[str]:
-    """The passwords in an address, as they stand there and as they are meant."""
+def _find_passwords(text: str) -> set[str]:
+    """The passwords in a URL, both encoded and decoded."""
     if "://" not in text:
         return set()
     try:
-        address = urlsplit(text)
+        url = urlsplit(text)
     except ValueError:
         return set()
-    said = [value for name, value in parse_qsl(address.query) if name.lower() in ("password", "sslpassword")]
-    raw = address.netloc.rpartition("@")[0].partition(":")[2]
-    return {*said, raw, unquote(raw)} - {""}
+    parameters = [value for name, value in parse_qsl(url.query) if name.lower() in ("password", "sslpassword")]
+    raw = url.netloc.rpartition("@")[0].partition(":")[2]
+    return {*parameters, raw, unquote(raw)} - {""}
 
 
-KNOWN = {known.name: known for known in fields(Settings) if known.name != "origins"}
+FIELDS = {entry.name: entry for entry in fields(Settings) if entry.name != "origins"}
 _TYPES = get_type_hints(Settings)
 
 
-def _from_toml(path: Path) -> dict[str, Any]:
+def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        data = _parsed(path.read_text(encoding="utf-8-sig"))
+        data = _parse_toml(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as exc:
@@ -318,22 +372,22 @@ def _from_toml(path: Path) -> dict[str, Any]:
     return flat
 
 
-def _parsed(toml: str) -> dict[str, Any]:
-    # Imported only where there is a file: a first answer waits for every import.
+def _parse_toml(toml: str) -> dict[str, Any]:
+    # Imported only if the file exists: every import delays the first answer.
     import tomllib
 
     return tomllib.loads(toml)
 
 
-def _from_environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """Our own names, and the ones that are usual for keys and models. Of the two, our own wins."""
-    usual = {name: variables[alias] for alias, name in ALIASES.items() if variables.get(alias) and name in KNOWN}
-    own = {name[len(PREFIX) :].lower(): value for name, value in variables.items() if name.startswith(PREFIX)}
-    return usual | own
+def _read_environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables with our prefix and the usual ones for keys and models. Ours have precedence."""
+    aliases = {name: variables[alias] for alias, name in ALIASES.items() if variables.get(alias) and name in FIELDS}
+    prefixed = {name[len(PREFIX) :].lower(): value for name, value in variables.items() if name.startswith(PREFIX)}
+    return aliases | prefixed
 
 
-def _dotenv(path: Path) -> dict[str, str]:
-    """The assignments in a `.env` file. Quotes and comments are removed; nothing is expanded or run."""
+def _read_dotenv(path: Path) -> dict[str, str]:
+    """Read the assignments of a `.env` file. Quotes and comments are removed; nothing is expanded or executed."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except FileNotFoundError:
@@ -344,27 +398,29 @@ def _dotenv(path: Path) -> dict[str, str]:
     return {match["name"]: match["quoted"] or match["plain"] or "" for match in found if match}
 
 
-def _checked(name: str, value: Any, origin: str) -> Any:
-    """The value in its setting's own type, within its bounds."""
-    if name not in KNOWN:
+def _validate(name: str, value: Any, origin: str) -> Any:
+    """Convert the value to the type of its setting and check its bounds."""
+    if name not in FIELDS:
         import difflib
 
-        near = difflib.get_close_matches(name, KNOWN, n=1)
+        near = difflib.get_close_matches(name, FIELDS, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else " 'bythebook config' lists them all."
         raise ConfigurationError(f"there is no setting {name!r} (from {origin}).{hint}")
     try:
-        converted = _converted(_TYPES[name], value)
-        check(name, converted)
+        converted = _convert(_TYPES[name], value)
+        check_value(name, converted)
     except (ValueError, InputError, ConfigurationError) as exc:
-        shown = "what it is" if KNOWN[name].metadata["secret"] else repr(value)
+        shown = "the given value" if FIELDS[name].metadata["secret"] else repr(value)
         raise ConfigurationError(f"{name} cannot be {shown} (from {origin}): {exc}") from exc
-    least, most = KNOWN[name].metadata["least"], KNOWN[name].metadata["most"]
-    if least is not None and not isinstance(converted, str) and not least <= converted <= most:
-        raise ConfigurationError(f"{name} must be from {least} to {most}, not {value!r} (from {origin}).")
+    minimum, maximum = FIELDS[name].metadata["minimum"], FIELDS[name].metadata["maximum"]
+    if minimum is not None and not isinstance(converted, str) and not minimum <= converted <= maximum:
+        raise ConfigurationError(f"{name} must be from {minimum} to {maximum}, not {value!r} (from {origin}).")
     return converted
 
 
-def _converted(kind: Any, value: Any) -> Any:
+def _convert(kind: Any, value: Any) -> Any:
+    if kind is bool:
+        return _parse_switch(value)
     choices = [choice for choice in get_args(kind) if isinstance(choice, str)]
     literal = next((get_args(part) for part in get_args(kind) if get_args(part)), ())
     if value in (*choices, *literal):
@@ -372,13 +428,21 @@ def _converted(kind: Any, value: Any) -> Any:
     if choices:
         raise ValueError(f"use one of {', '.join(choices)}")
     if kind in (Path, str):
-        return _text(kind, value)
+        return _parse_text(kind, value)
     if kind == tuple[str, ...]:
-        return _several(value)
-    return _number(kind, value)
+        return _parse_list(value)
+    return _parse_number(kind, value)
 
 
-def _text(kind: Any, value: Any) -> Any:
+def _parse_switch(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in _SWITCHES:
+        return _SWITCHES[value.lower()]
+    raise ValueError(f"use one of {', '.join(_SWITCHES)}")
+
+
+def _parse_text(kind: Any, value: Any) -> Any:
     if not isinstance(value, str | Path):
         raise ValueError("use text in quotes")
     if kind is str:
@@ -388,16 +452,16 @@ def _text(kind: Any, value: Any) -> Any:
     return Path(value).expanduser()
 
 
-def _several(value: Any) -> tuple[str, ...]:
-    """The values of a list, or of text that has spaces or commas between them, as in the environment."""
+def _parse_list(value: Any) -> tuple[str, ...]:
+    """Parse a list, or text with spaces or commas between the values, as in the environment."""
     listed = value.replace(",", " ").split() if isinstance(value, str) else value
     if not isinstance(listed, list | tuple) or not all(isinstance(each, str) for each in listed):
         raise ValueError("use a list of texts")
     return tuple(listed)
 
 
-def _number(kind: Any, value: Any) -> float:
-    """The value as a whole number, or as any number. Text is read as one, because the environment has nothing else."""
+def _parse_number(kind: Any, value: Any) -> float:
+    """Parse an int or a float. Text is accepted because environment variables are text."""
     whole = kind is int or int in get_args(kind)
     try:
         if isinstance(value, bool) or (whole and isinstance(value, float)):
@@ -407,65 +471,65 @@ def _number(kind: Any, value: Any) -> float:
         raise ValueError("use a whole number" if whole else "use a number") from None
 
 
-def check(name: str, value: Any) -> None:
-    """Raises ValueError, InputError or ConfigurationError, with what is expected, for a value that is not fine."""
+def check_value(name: str, value: Any) -> None:
+    """Raise ValueError, InputError or ConfigurationError, with what is expected, for an invalid value."""
     if name in _CHECKS:
         _CHECKS[name](value)
 
 
-def _is_embedder(name: str) -> None:
-    from bythebook.embeddings.config import check as check_embedder
+def _check_embedder(name: str) -> None:
+    from bythebook.embeddings.config import check_embedder_name
 
     if name:
-        check_embedder(name)
+        check_embedder_name(name)
 
 
-def _is_limit(text: str) -> None:
-    from bythebook.access import Limit
+def _check_rate_limit(text: str) -> None:
+    from bythebook.access import RateLimit
 
-    Limit.parse(text)
-
-
-def _is_server(url: str) -> None:
-    _is_address(url, like="http://localhost:6333")
+    RateLimit.parse(text)
 
 
-def _is_site(url: str) -> None:
-    _is_address(url, like="https://my-book.example/")
+def _check_server_url(url: str) -> None:
+    _check_url(url, like="http://localhost:6333")
 
 
-def _is_address(url: str, *, like: str) -> None:
+def _check_site_url(url: str) -> None:
+    _check_url(url, like="https://my-book.example/")
+
+
+def _check_url(url: str, *, like: str) -> None:
     if url and not re.fullmatch(r"https?://[^/\s]+(/\S*)?", url, re.I):
-        raise ValueError(f"use an address, as {like}")
+        raise ValueError(f"use a URL such as {like}")
 
 
-def _is_collection(name: str) -> None:
+def _check_collection(name: str) -> None:
     if not name.strip() or len(name) > 200 or re.search(r'[<>:"/\\|?*\x00-\x1f]', name):
         raise ValueError("use a name of up to 200 letters, digits, - and _")
 
 
-def _are_origins(listed: tuple[str, ...]) -> None:
-    from bythebook.access.site_tokens import checked_origin
+def _check_origins(listed: tuple[str, ...]) -> None:
+    from bythebook.access.site_tokens import validate_origin
 
     for each in listed:
-        checked_origin(each)
+        validate_origin(each)
 
 
-def _are_asides(listed: tuple[str, ...]) -> None:
-    from bythebook.sources.projects import Aside
+def _check_site_include(listed: tuple[str, ...]) -> None:
+    from bythebook.sources.projects import NonContent
 
-    known = [*(str(aside) for aside in Aside), "all"]
+    known = [*(str(aside) for aside in NonContent), "all"]
     if wrong := [each for each in listed if each not in known]:
         raise ValueError(f"{wrong[0]!r} is none of {', '.join(known)}")
 
 
 _CHECKS: Mapping[str, Callable[[Any], None]] = {
-    "embedder": _is_embedder,
-    "rate_limit_key": _is_limit,
-    "rate_limit_address": _is_limit,
-    "cors_origins": _are_origins,
-    "site_include": _are_asides,
-    "site_url": _is_site,
-    "qdrant_url": _is_server,
-    "collection_name": _is_collection,
+    "embedder": _check_embedder,
+    "rate_limit_key": _check_rate_limit,
+    "rate_limit_address": _check_rate_limit,
+    "cors_origins": _check_origins,
+    "site_include": _check_site_include,
+    "site_url": _check_site_url,
+    "qdrant_url": _check_server_url,
+    "collection_name": _check_collection,
 }

@@ -1,4 +1,4 @@
-"""What the five design documents ask of requests, answers, results and citations."""
+"""Validation rules of requests, responses, results and citations, from the five design documents."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 from bythebook.answers import AgentRequest, AgentResponse, Outcome, ResponseMetadata
 from bythebook.errors import InputError
 from bythebook.index import Filters
-from bythebook.retrieval import Citation, citation
+from bythebook.retrieval import Citation, to_citation
 from tests.support.passages import result
 
 FOUND = result("The lamp burns oil.", score=0.75)
-CITED = citation(FOUND, 4, 8, number=1)
+CITED = to_citation(FOUND, 4, 8, number=1)
 
 
 def request(**fields: Any) -> AgentRequest:
@@ -72,7 +72,7 @@ def response(**fields: Any) -> AgentResponse:
         pytest.param(metadata, {"chunk_count": -1}, "chunk_count", id="004: chunk_count not negative"),
     ],
 )
-def test_what_breaks_a_rule_is_refused(make: Callable[..., object], fields: dict[str, Any], message: str) -> None:
+def test_invalid_values_are_rejected(make: Callable[..., object], fields: dict[str, Any], message: str) -> None:
     arguments = {"text": "The lamp burns oil."} | fields if make is result else fields
     with pytest.raises(InputError, match=message):
         make(**arguments)
@@ -91,26 +91,26 @@ def test_what_breaks_a_rule_is_refused(make: Callable[..., object], fields: dict
         pytest.param(response, {"tokens_used": 0}, id="002: no tokens used"),
     ],
 )
-def test_what_keeps_to_the_rules_is_allowed(make: Callable[..., object], fields: dict[str, Any]) -> None:
+def test_valid_values_are_accepted(make: Callable[..., object], fields: dict[str, Any]) -> None:
     make(**fields)
 
 
-def test_a_request_has_the_defaults_of_the_documents() -> None:
+def test_request_defaults() -> None:
     asked = AgentRequest("  What burns?\n")
     assert (asked.query, asked.top_k, asked.include_sources, asked.filters) == ("What burns?", None, True, Filters())
 
 
-def test_half_a_character_in_a_question_is_no_accident() -> None:
+def test_a_lone_surrogate_in_a_question_is_replaced() -> None:
     assert AgentRequest("What burns \udcff here?").query == "What burns ? here?"
 
 
-def test_requests_and_answers_cannot_be_changed() -> None:
+def test_requests_and_responses_are_immutable() -> None:
     for thing, name in ((request(), "query"), (response(), "answer"), (CITED, "quote"), (FOUND, "text")):
         with pytest.raises(AttributeError):
             setattr(thing, name, "other")
 
 
-def test_a_citation_is_written_as_a_link() -> None:
+def test_a_citation_prints_as_a_link() -> None:
     assert (
         str(cited(title="The Lamp", url="https://b.example/lamp#oil"))
         == "[Source: The Lamp](https://b.example/lamp#oil)"
@@ -133,7 +133,7 @@ def test_an_excerpt_has_at_most_200_characters(quote: str, excerpt: str) -> None
     assert len(made.excerpt) <= 200
 
 
-def test_an_answer_says_what_it_rests_on() -> None:
+def test_a_response_lists_its_sources() -> None:
     other = result("Other.", url="https://b.example/other")
     answer = response(sources=(FOUND, other, FOUND), metadata=metadata(chunk_count=3))
 

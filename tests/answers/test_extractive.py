@@ -1,4 +1,4 @@
-"""The answer made of the book's own sentences."""
+"""Extractive answers."""
 
 from __future__ import annotations
 
@@ -6,26 +6,28 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bythebook.answers.extractive import MOST, cite, extract, nearest_sections, refusal
-from bythebook.chunking.spans import units
-from bythebook.index.terms import Words
-from bythebook.retrieval.evidence import Weighed
+from bythebook.answers.extractive import MOST, cite, extract, format_refusal, nearest_sections
+from bythebook.chunking.spans import split_spans
+from bythebook.index.terms import Bm25Terms
+from bythebook.retrieval.evidence import ScoredSpan
 from tests.support.passages import result
 
 if TYPE_CHECKING:
     from bythebook.retrieval import RetrievalResult
 
-WORDS = Words(20.0)
+WORDS = Bm25Terms(20.0)
 
 
-def weighed(found: RetrievalResult, begins: str, *, score: float = 1.0) -> Weighed:
-    """The unit of a passage that begins so."""
-    (unit,) = (unit for unit in units(found.text, fence=found.fence) if found.text[unit.start :].startswith(begins))
-    return Weighed(found, unit, score)
+def weighed(found: RetrievalResult, begins: str, *, score: float = 1.0) -> ScoredSpan:
+    """The span of a passage that starts with this text."""
+    (unit,) = (
+        unit for unit in split_spans(found.text, fence=found.fence) if found.text[unit.start :].startswith(begins)
+    )
+    return ScoredSpan(found, unit, score)
 
 
 def answer(text: str, *begins: str, fence: str = "") -> str:
-    """What is said when these units of one passage are the best, in this order."""
+    """The answer when these spans of one passage score best, in this order."""
     found = result(text, fence=fence)
     ranked = [weighed(found, begin, score=1.0 - 0.01 * place) for place, begin in enumerate(begins)]
     return cite(extract(ranked, WORDS))[0]
@@ -106,7 +108,7 @@ def answer(text: str, *begins: str, fence: str = "") -> str:
         pytest.param("What it needs:", ["What"], "What it needs: [1]", id="a colon with nothing below it"),
     ],
 )
-def test_what_is_said(text: str, begins: list[str], expected: str) -> None:
+def test_extracted_answers(text: str, begins: list[str], expected: str) -> None:
     assert answer(text, *begins) == expected
 
 
@@ -120,7 +122,7 @@ def test_what_is_said(text: str, begins: list[str], expected: str) -> None:
         pytest.param("````\n```\nlamp", "", "````\n```\nlamp\n````\n[1]", id="with half a fence inside"),
     ],
 )
-def test_code_that_was_cut_is_shown_between_fences(text: str, fence: str, expected: str) -> None:
+def test_a_partial_code_block_is_rendered_with_fences(text: str, fence: str, expected: str) -> None:
     assert answer(text, text[:4], fence=fence) == expected
 
 
@@ -136,37 +138,37 @@ def test_the_quotes_of_the_best_passage_come_first() -> None:
     ]
 
 
-def test_what_was_said_is_not_said_again() -> None:
+def test_repeated_content_is_quoted_once() -> None:
     one = result("The lamp burns colza oil.", url="https://b.example/1")
     two = result("Colza oil burns in the lamp.", url="https://b.example/2")
     assert cite(extract([weighed(one, "The"), weighed(two, "Colza")], WORDS))[0] == "The lamp burns colza oil. [1]"
 
 
-def test_only_what_speaks_nearly_as_well_is_added() -> None:
+def test_further_quotes_need_nearly_the_best_score() -> None:
     found = result("The lamp burns oil. Nobody sleeps. Ships pass by.")
     ranked = [weighed(found, "The lamp"), weighed(found, "Ships", score=0.69)]
     assert cite(extract(ranked, WORDS))[0] == "The lamp burns oil. [1]"
 
 
-def test_there_are_only_so_many_quotes() -> None:
+def test_the_number_of_quotes_is_limited() -> None:
     found = [result(f"Thing{number} alpha{number}.", url=f"https://b.example/{number}") for number in range(9)]
     assert len(extract([weighed(entry, "Thing") for entry in found], WORDS)) == MOST
 
 
-def test_what_has_no_words_of_its_own_is_never_quoted() -> None:
+def test_spans_without_content_words_are_not_quoted() -> None:
     assert extract([weighed(result("To be or not to be."), "To")], WORDS) == []
     assert cite([]) == ("", ())
 
 
 def test_a_refusal_names_the_question_and_the_nearest_sections() -> None:
-    assert refusal("Who?", ["A > B", "C"]) == (
+    assert format_refusal("Who?", ["A > B", "C"]) == (
         "I don't have information about “Who?” in this book.\n\nThe nearest sections are:\n- A > B\n- C"
     )
-    assert refusal("Who?", []) == "I don't have information about “Who?” in this book."
-    assert len(refusal("x" * 1000, [])) < 200
+    assert format_refusal("Who?", []) == "I don't have information about “Who?” in this book."
+    assert len(format_refusal("x" * 1000, [])) < 200
 
 
-def test_the_nearest_sections_are_named_once_and_are_few() -> None:
+def test_nearest_sections_are_unique_and_limited() -> None:
     found = [
         result("a", heading_hierarchy=("A", "B")),
         result("b", heading_hierarchy=("A", "B")),

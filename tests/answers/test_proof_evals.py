@@ -1,4 +1,4 @@
-"""The figures of the proof are what they say they are."""
+"""The metrics of the proof evaluation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bythebook.errors import InputError
-from bythebook.evals.proof import Pairs, told
+from bythebook.evals.proof import ClaimSet, compute_metrics
 
 EVIDENCE = ["The lamp was lit in 1823.", "It stands on the north cliff."]
 
@@ -22,7 +22,7 @@ def _file(tmp_path: Path, *rows: dict[str, object]) -> Path:
 
 def test_claims_are_read_from_a_file(tmp_path: Path) -> None:
     sections = [{"section_header": "Lamp", "text": "The lamp was lit in 1823."}]
-    pairs = Pairs(
+    pairs = ClaimSet(
         _file(
             tmp_path,
             {"claim": "The lamp was lit in 1823.", "evidence": EVIDENCE, "label": "supported"},
@@ -34,21 +34,21 @@ def test_claims_are_read_from_a_file(tmp_path: Path) -> None:
     assert pairs.claims[1].passages[0].heading_hierarchy == ("Lamp",)
 
 
-def test_claims_of_one_kind_cannot_be_told_apart(tmp_path: Path) -> None:
+def test_claims_with_one_label_cannot_be_evaluated(tmp_path: Path) -> None:
     row: dict[str, object] = {"claim": "The lamp was lit in 1823.", "evidence": EVIDENCE, "label": "supported"}
     with pytest.raises(InputError, match="claims that are supported and claims that are not"):
-        Pairs(_file(tmp_path, row))
+        ClaimSet(_file(tmp_path, row))
 
 
-def test_a_row_without_a_claim_is_named_by_its_line(tmp_path: Path) -> None:
+def test_a_row_without_a_claim_is_reported_by_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"pairs.jsonl, line 1: needs an object with claim\."):
-        Pairs(_file(tmp_path, {"label": "supported"}))
+        ClaimSet(_file(tmp_path, {"label": "supported"}))
 
 
-def test_the_figures_are_of_both_kinds_alike() -> None:
+def test_metrics_weigh_both_labels_equally() -> None:
     rows = [{"confidence": sure, "milliseconds": 2.0} for sure in (0.9, 0.4, 0.7, 0.4, 0.1, 0.1)]
-    figures, plots = told(np.array([1.0, 1.0, 0.0, 0.0, 0.0, 0.0]), rows, seed=1)
-    # Of eight pairs six are in the right order and one is a tie; one of two is accepted, one of four others is.
+    figures, plots = compute_metrics(np.array([1.0, 1.0, 0.0, 0.0, 0.0, 0.0]), rows, seed=1)
+    # Of eight pairs, six are in the right order and one is a tie. One of two and one of four are accepted.
     assert (figures["auroc"], figures["balanced_accuracy"]) == (0.8125, 0.625)
     assert (figures["claims"], figures["milliseconds_per_claim"]) == (6, 2.0)
     assert figures["accepted"] == {"supported": 0.5, "others": 0.25}

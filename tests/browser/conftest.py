@@ -15,8 +15,8 @@ from axe_playwright_python.async_playwright import Axe
 from fastapi import FastAPI, Response
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
-from bythebook.testing import Reply, Script
-from tests.support.server import Served, listening, serving, settings_for
+from bythebook.testing import CompletionScript, ScriptedReply
+from tests.support.server import ServedBook, listen, serve_book, settings_for
 
 PATIENCE_MS = 60_000
 expect.set_options(timeout=PATIENCE_MS)
@@ -30,7 +30,7 @@ QUIET = (
     "--disable-sync",
 )
 HORN = "The horn gives two blasts of three seconds every ninety seconds"
-ANSWER = Reply(f"{HORN}. [1]")
+ANSWER = ScriptedReply(f"{HORN}. [1]")
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
@@ -89,9 +89,9 @@ def window(chromium: Browser) -> Opening:
 class Part:
     """What the model says; a test may give it other words."""
 
-    reply: Script
+    reply: CompletionScript
 
-    def __call__(self, request: object) -> Reply:
+    def __call__(self, request: object) -> ScriptedReply:
         said = self.reply
         return said(request) if callable(said) else said  # type: ignore[arg-type, return-value]
 
@@ -112,7 +112,7 @@ class Elsewhere:
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
 async def site() -> AsyncIterator[Elsewhere]:
     app = FastAPI()
-    async with listening(app) as url:
+    async with listen(app) as url:
         elsewhere = Elsewhere(url)
 
         @app.get("/{number}")
@@ -128,7 +128,7 @@ async def site() -> AsyncIterator[Elsewhere]:
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
 async def staged(
     site: Elsewhere, shelved: Path, model_folder: Path, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[tuple[Served, Part]]:
+) -> AsyncIterator[tuple[ServedBook, Part]]:
     part = Part(ANSWER)
     folder = tmp_path_factory.mktemp("browser")
     settings = settings_for(
@@ -136,19 +136,19 @@ async def staged(
         first_token_seconds=60.0, rate_limit_address="100000/minute", cors_origins=(site.url,),
         max_conversation_turns=10_000,
     )  # fmt: skip
-    async with serving(settings, script=part) as served:
+    async with serve_book(settings, script=part) as served:
         yield served, part
 
 
 @pytest.fixture
-def book(staged: tuple[Served, Part]) -> Served:
+def book(staged: tuple[ServedBook, Part]) -> ServedBook:
     """The book on the network, with a model that answers well."""
     staged[1].reply = ANSWER
     return staged[0]
 
 
 @pytest.fixture
-def model(staged: tuple[Served, Part]) -> Part:
+def model(staged: tuple[ServedBook, Part]) -> Part:
     return staged[1]
 
 

@@ -12,10 +12,10 @@ import pytest_asyncio
 from playwright.async_api import Route, expect
 
 from bythebook import Book, Settings
-from bythebook.testing import Reply
+from bythebook.testing import ScriptedReply
 from tests.browser.conftest import HORN, Opening, Part
 from tests.support.dom_watcher import CANARY, watched
-from tests.support.server import Served, serving, settings_for
+from tests.support.server import ServedBook, serve_book, settings_for
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -80,7 +80,7 @@ def conversations(questions: Sequence[Any]) -> Iterator[Sequence[Any]]:
         yield questions[start : start + TOGETHER]
 
 
-async def test_what_should_not_happen_would_be_noticed(book: Served, window: Opening) -> None:
+async def test_the_watcher_detects_an_executed_payload(book: ServedBook, window: Opening) -> None:
     async with watched(window, book.url, books=()) as reader:
         await reader.page.evaluate(
             """() => {
@@ -92,21 +92,21 @@ async def test_what_should_not_happen_would_be_noticed(book: Served, window: Ope
         assert await reader.incidents() == ["<img>", '<a href="https://elsewhere.example"></a>']
 
 
-async def test_every_token_is_looked_at_before_the_next_one_comes(book: Served, model: Part, window: Opening) -> None:
-    model.reply = Reply(f"{HORN}. [1]", letters=LETTERS)
+async def test_the_watcher_checks_the_page_after_every_token(book: ServedBook, model: Part, window: Opening) -> None:
+    model.reply = ScriptedReply(f"{HORN}. [1]", letters=LETTERS)
     async with watched(window, book.url, books=()) as reader:
         await reader.ask(QUESTION)
         seen = await reader.page.evaluate("window.shown")
     assert {HORN[:end].strip() for end in range(LETTERS, len(HORN), LETTERS)} <= set(seen)
 
 
-async def test_s4_no_payload_in_an_answer_or_in_the_history_ever_runs_or_calls_out(
-    book: Served, model: Part, window: Opening, payloads: list[str]
+async def test_s4_no_payload_in_an_answer_or_in_the_history_runs_or_sends_a_request(
+    book: ServedBook, model: Part, window: Opening, payloads: list[str]
 ) -> None:
     async with watched(window, book.url, books=()) as reader:
         for some in conversations(payloads):
             for payload in some:
-                model.reply = Reply(f"{payload}\n\n{HORN}. [1]", letters=LETTERS)
+                model.reply = ScriptedReply(f"{payload}\n\n{HORN}. [1]", letters=LETTERS)
                 await reader.ask(QUESTION)
             await reader.reload()
             await expect(reader.page.locator("article")).to_have_count(len(some))
@@ -114,7 +114,7 @@ async def test_s4_no_payload_in_an_answer_or_in_the_history_ever_runs_or_calls_o
         assert await reader.incidents() == []
 
 
-async def test_s4_no_payload_in_a_question_ever_runs(book: Served, window: Opening, payloads: list[str]) -> None:
+async def test_s4_no_payload_in_a_question_runs(book: ServedBook, window: Opening, payloads: list[str]) -> None:
     async with watched(window, book.url, books=()) as reader:
         for some in conversations(payloads):
             for payload in some:
@@ -128,7 +128,7 @@ async def test_s4_no_payload_in_a_question_ever_runs(book: Served, window: Openi
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
 async def annals(
     payloads: list[str], model_folder: Path, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Served]:
+) -> AsyncIterator[ServedBook]:
     """A book with a payload in the name of every folder and file, in every title and every heading."""
     folder = tmp_path_factory.mktemp("annals")
     for number, payload in enumerate(payloads):
@@ -141,12 +141,12 @@ async def annals(
     async with Book.open(Settings.load(data, folder=folder)) as book:
         assert not (await book.ingest(folder / "pages")).skipped
     settings = settings_for(folder / "data", model_folder, folder, max_conversation_turns=10_000)
-    async with serving(settings) as served:
+    async with serve_book(settings) as served:
         yield served
 
 
-async def test_s4_no_payload_in_a_title_an_address_or_a_section_ever_runs(
-    annals: Served, window: Opening, payloads: list[str]
+async def test_s4_no_payload_in_a_title_a_url_or_a_section_runs(
+    annals: ServedBook, window: Opening, payloads: list[str]
 ) -> None:
     cited = 0
     async with watched(window, annals.url, books=(ANNALS,)) as reader:
@@ -164,12 +164,12 @@ async def test_s4_no_payload_in_a_title_an_address_or_a_section_ever_runs(
     assert cited > len(payloads) * 0.8
 
 
-async def test_s4_no_payload_in_an_error_ever_runs(
-    book: Served, model: Part, window: Opening, payloads: list[str]
+async def test_s4_no_payload_in_an_error_runs(
+    book: ServedBook, model: Part, window: Opening, payloads: list[str]
 ) -> None:
     async with watched(window, book.url, books=()) as reader:
         for payload in payloads[::3]:
-            model.reply = Reply(status=400, error_code=payload, error_message=payload)
+            model.reply = ScriptedReply(status=400, error_code=payload, error_message=payload)
             await reader.ask(QUESTION)
             await expect(reader.page.locator(".status.error")).to_have_text("The book cannot be reached right now.")
             await reader.afresh()

@@ -17,7 +17,7 @@ from bythebook.testing import cooperative_model
 from tests.browser.conftest import Opening
 from tests.support import widget_recipes
 from tests.support.generated_sites import SITES, Generated, unpack_real, write_small
-from tests.support.server import listening, serving, settings_for
+from tests.support.server import listen, serve_book, settings_for
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -54,7 +54,7 @@ async def published(
     if collections is not None:
         unpack_real(folder, collections)
     app = FastAPI()
-    async with listening(app) as url:
+    async with listen(app) as url:
         site = Published(url, folder)
 
         @app.get("/{path:path}")
@@ -72,7 +72,9 @@ async def published(
             "first_token_seconds": 60.0,
             "answer_seconds": 120.0,
         }
-        async with serving(settings_for(work / "data", model_folder, work, **more), script=cooperative_model) as served:
+        async with serve_book(
+            settings_for(work / "data", model_folder, work, **more), script=cooperative_model
+        ) as served:
             site.book = served.url
             yield site
 
@@ -123,7 +125,7 @@ async def asked_about_a_selection(page: Page, site: Generated) -> None:
 
 
 @pytest.mark.parametrize("name", SITES)
-async def test_on_a_generated_site_a_reader_gets_from_the_button_to_the_sentence(
+async def test_on_a_generated_site_a_citation_leads_to_the_sentence(
     published: Published, window: Opening, name: str
 ) -> None:
     site = SITES[name]
@@ -169,9 +171,7 @@ MARKED = """async (picture) => {
 
 
 @pytest.mark.parametrize("start", ["lens", "boats"])
-async def test_on_a_phone_a_number_leads_to_the_sentence_which_the_browser_marks(
-    published: Published, window: Opening, start: str
-) -> None:
+async def test_on_a_phone_a_citation_highlights_the_sentence(published: Published, window: Opening, start: str) -> None:
     """Also where the sentence stands on this very page, behind the panel."""
     site = SITES["small docusaurus"]
     async with window(width=400, height=700, reduced_motion="reduce") as one:
@@ -188,7 +188,7 @@ async def test_on_a_phone_a_number_leads_to_the_sentence_which_the_browser_marks
 
 
 @pytest.mark.parametrize("name", ["plain", "sphinx"])
-async def test_the_recipe_of_the_manual_brings_an_answer(published: Published, window: Opening, name: str) -> None:
+async def test_the_recipe_of_the_manual_works(published: Published, window: Opening, name: str) -> None:
     async with window() as one:
         await one.page.goto(f"{published.url}/{name}.html")
         await one.page.locator(".launcher").click()
@@ -197,7 +197,7 @@ async def test_the_recipe_of_the_manual_brings_an_answer(published: Published, w
         assert one.troubles == []
 
 
-async def test_keys_that_the_author_has_chosen_are_the_widgets_alone(published: Published, window: Opening) -> None:
+async def test_configured_shortcut_keys_open_only_the_widget(published: Published, window: Opening) -> None:
     async with window() as one:
         page = one.page
         await page.goto(f"{published.url}/small/material/clock.html")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import expect
 
-from bythebook.testing import Reply
+from bythebook.testing import ScriptedReply
 from tests.browser.conftest import HORN, Opening, Part, violations
-from tests.support.server import Served
+from tests.support.server import ServedBook
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_a_reader_asks_reads_the_quote_and_says_whether_it_helped(book: Served, window: Opening) -> None:
+async def test_a_reader_can_ask_read_the_quote_and_rate_the_answer(book: ServedBook, window: Opening) -> None:
     async with window() as one:
         page = one.page
         await page.goto(book.url)
@@ -31,7 +31,7 @@ async def test_a_reader_asks_reads_the_quote_and_says_whether_it_helped(book: Se
         assert one.asked_of == {book.url}
 
 
-async def test_a_conversation_is_still_there_after_the_page_was_loaded_again(book: Served, window: Opening) -> None:
+async def test_a_conversation_survives_a_page_reload(book: ServedBook, window: Opening) -> None:
     async with window() as one:
         page = one.page
         await page.goto(book.url)
@@ -51,8 +51,8 @@ async def test_a_conversation_is_still_there_after_the_page_was_loaded_again(boo
         assert one.troubles == []
 
 
-async def test_an_answer_is_shown_while_it_comes_and_can_be_stopped(book: Served, model: Part, window: Opening) -> None:
-    model.reply = Reply(f"{HORN}. [1]\n\n- It is loud.\n- " + "It is heard far away. " * 40, delay_token=0.2)
+async def test_a_streamed_answer_is_shown_and_can_be_stopped(book: ServedBook, model: Part, window: Opening) -> None:
+    model.reply = ScriptedReply(f"{HORN}. [1]\n\n- It is loud.\n- " + "It is heard far away. " * 40, delay_token=0.2)
     async with window() as one:
         page = one.page
         await page.goto(book.url)
@@ -61,14 +61,14 @@ async def test_an_answer_is_shown_while_it_comes_and_can_be_stopped(book: Served
         await expect(page.locator(".answer p")).to_contain_text("The horn gives")
         await page.get_by_role("button", name="Stop").click()
         await expect(page.locator(".status")).to_have_text("Stopped.")
-        model.reply = Reply(f"{HORN}. [1]")
+        model.reply = ScriptedReply(f"{HORN}. [1]")
         await page.get_by_role("button", name="Try again").click()
         await expect(page.locator(".actions")).to_be_visible()
         await expect(page.locator(".answer")).to_contain_text(HORN)
         assert one.troubles == []
 
 
-async def test_a_reader_who_is_offline_is_told_so_and_can_try_again(book: Served, window: Opening) -> None:
+async def test_an_offline_reader_gets_a_message_and_can_retry(book: ServedBook, window: Opening) -> None:
     async with window() as one:
         page = one.page
         await page.goto(book.url)
@@ -82,7 +82,7 @@ async def test_a_reader_who_is_offline_is_told_so_and_can_try_again(book: Served
         await expect(page.locator(".answer")).to_contain_text(HORN)
 
 
-async def test_only_a_section_of_the_book_is_looked_in_when_one_is_chosen(book: Served, window: Opening) -> None:
+async def test_a_chosen_section_restricts_the_search(book: ServedBook, window: Opening) -> None:
     async with window() as one:
         page = one.page
         await page.goto(book.url)
@@ -96,7 +96,7 @@ async def test_only_a_section_of_the_book_is_looked_in_when_one_is_chosen(book: 
 
 
 @pytest.mark.parametrize("width", [320, 3840])
-async def test_nothing_sticks_out_at_any_width(book: Served, window: Opening, width: int) -> None:
+async def test_nothing_overflows_at_any_width(book: ServedBook, window: Opening, width: int) -> None:
     async with window(width=width) as one:
         page = one.page
         await page.goto(book.url)
@@ -110,7 +110,7 @@ async def test_nothing_sticks_out_at_any_width(book: Served, window: Opening, wi
         assert await page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-async def test_the_reference_is_shown_in_its_own_style_and_asks_nobody_else(book: Served, window: Opening) -> None:
+async def test_the_reference_is_styled_and_makes_no_other_requests(book: ServedBook, window: Opening) -> None:
     async with window() as one:
         page = one.page
         await page.goto(f"{book.url}/docs")

@@ -11,12 +11,12 @@ import pytest_asyncio
 
 from bythebook import Book, Settings
 from bythebook.llm.prompts import SYSTEM
-from bythebook.testing import Script, injectable_model
+from bythebook.testing import CompletionScript, injectable_model
 from tests.browser.conftest import Opening
 from tests.support import poisoned_pages
 from tests.support.dom_watcher import CANARY, Watched, watched
 from tests.support.poisoned_pages import Poisoned
-from tests.support.server import Served, serving, settings_for
+from tests.support.server import ServedBook, serve_book, settings_for
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -35,7 +35,9 @@ def poisoned(request: pytest.FixtureRequest, collections: Path | None) -> list[P
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
-async def shelf(poisoned: list[Poisoned], model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+async def index_provider(
+    poisoned: list[Poisoned], model_folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     folder = tmp_path_factory.mktemp("poison")
     poisoned_pages.publish(poisoned, folder / "pages")
     settings = Settings.load(
@@ -49,10 +51,12 @@ async def shelf(poisoned: list[Poisoned], model_folder: Path, tmp_path_factory: 
 
 @asynccontextmanager
 async def harbour(
-    shelf: Path, model_folder: Path, tmp_path: Path, script: Script | None, **more: object
-) -> AsyncIterator[Served]:
+    index_provider: Path, model_folder: Path, tmp_path: Path, script: CompletionScript | None, **more: object
+) -> AsyncIterator[ServedBook]:
     generous = {"answer_seconds": 120.0, "first_token_seconds": 60.0, "max_conversation_turns": 10_000}
-    async with serving(settings_for(shelf, model_folder, tmp_path, **generous | more), script=script) as served:
+    async with serve_book(
+        settings_for(index_provider, model_folder, tmp_path, **generous | more), script=script
+    ) as served:
         yield served
 
 
@@ -81,17 +85,17 @@ async def uncited(reader: Watched, poisoned: list[Poisoned]) -> list[str]:
         pytest.param(injectable_model, "tool", id="obeying what it finds"),
     ],
 )
-async def test_s1_no_order_on_a_page_reaches_a_reader(
-    script: Script | None,
+async def test_s1_no_instruction_in_a_page_reaches_a_reader(
+    script: CompletionScript | None,
     mode: str,
     poisoned: list[Poisoned],
-    shelf: Path,
+    index_provider: Path,
     model_folder: Path,
     tmp_path: Path,
     window: Opening,
 ) -> None:
     answered, bare = 0, dict[str, list[str]]()
-    async with harbour(shelf, model_folder, tmp_path, script, retrieval_mode=mode) as served:
+    async with harbour(index_provider, model_folder, tmp_path, script, retrieval_mode=mode) as served:
         async with watched(window, served.url, books=(BOOK,), secrets=SECRETS) as reader:
             for page in poisoned:
                 await reader.ask(page.question)

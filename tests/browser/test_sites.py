@@ -10,9 +10,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from bythebook.access.api_keys import Keyring
+from bythebook.access.api_keys import ApiKeyStore
 from tests.browser.conftest import ANSWER, HORN, Elsewhere, Opening
-from tests.support.server import Served, serving, settings_for
+from tests.support.server import ServedBook, serve_book, settings_for
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -22,7 +22,7 @@ BUDGET = 5
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    served: Served
+    served: ServedBook
     site_token: str
 
 
@@ -32,17 +32,19 @@ async def closed(
 ) -> AsyncIterator[Closed]:
     folder = tmp_path_factory.mktemp("closed")
     settings = settings_for(shelved, model_folder, folder, retrieval_mode="prefetch", followups="rule")
-    async with serving(settings, script=ANSWER) as served:
-        keyring = Keyring(await served.book.database())
-        _, own = await keyring.create_site("the page itself", [served.url], budget=100)
-        _, token = await keyring.create_site("a site", [site.url], budget=BUDGET)
+    async with serve_book(settings, script=ANSWER) as served:
+        key_store = ApiKeyStore(await served.book.database())
+        _, own = await key_store.create_site("the page itself", [served.url], budget=100)
+        _, token = await key_store.create_site("a site", [site.url], budget=BUDGET)
         # Its owner would have known the address before.
-        door = served.app.state.door
-        served.app.state.door = replace(door, settings=replace(door.settings, page_token=own))
+        door = served.app.state.context
+        served.app.state.context = replace(door, settings=replace(door.settings, page_token=own))
         yield Closed(served, token)
 
 
-async def test_the_page_of_a_closed_server_keeps_its_thread_over_page_loads(closed: Closed, window: Opening) -> None:
+async def test_the_page_of_a_closed_server_keeps_its_conversation_over_page_loads(
+    closed: Closed, window: Opening
+) -> None:
     async with window() as one:
         page = one.page
         await page.goto(closed.served.url)
@@ -64,7 +66,7 @@ async def test_the_page_of_a_closed_server_keeps_its_thread_over_page_loads(clos
         assert await one.context.cookies() == []
 
 
-async def test_a_site_keeps_its_thread_until_its_budget_is_spent_and_says_when_it_may_ask_again(
+async def test_a_site_keeps_its_conversation_until_its_quota_is_used_up(
     closed: Closed, site: Elsewhere, window: Opening
 ) -> None:
     script = f'<script src="{closed.served.url}/widget.js" data-site="{closed.site_token}" async></script>'
@@ -86,7 +88,7 @@ async def test_a_site_keeps_its_thread_until_its_budget_is_spent_and_says_when_i
         await expect(page.get_by_role("button", name="Try again").last).to_be_disabled()
 
 
-async def test_the_token_of_a_site_is_of_no_use_on_another(closed: Closed, site: Elsewhere, window: Opening) -> None:
+async def test_a_site_token_does_not_work_on_another_site(closed: Closed, site: Elsewhere, window: Opening) -> None:
     """Also where the thief's page only reads."""
     script = f'<script src="{closed.served.url}/widget.js" data-site="{closed.site_token}" async></script>'
     stolen = site.publish(f'<!doctype html><html lang="en"><title>A thief</title><h1>A thief</h1>{script}</html>')

@@ -7,14 +7,14 @@ import asyncio
 import pytest
 from playwright.async_api import Page, Route, expect
 
-from bythebook.testing import Fault, Reply
+from bythebook.testing import Fault, ScriptedReply
 from tests.browser.conftest import HORN, Elsewhere, Opening, Part, violations
-from tests.support.server import Served
+from tests.support.server import ServedBook
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 QUESTION = "How often does the horn sound?"
-SLOWLY = Reply(f"{HORN}. [1]\n\n- It is loud.\n- " + "It is heard far away. " * 100, delay_token=0.5)
+SLOWLY = ScriptedReply(f"{HORN}. [1]\n\n- It is loud.\n- " + "It is heard far away. " * 100, delay_token=0.5)
 
 
 async def ask(page: Page) -> None:
@@ -22,8 +22,8 @@ async def ask(page: Page) -> None:
     await page.keyboard.press("Enter")
 
 
-async def test_a_slow_start_is_said_to_be_one(book: Served, model: Part, window: Opening) -> None:
-    model.reply = Reply(fault=Fault.HANG)
+async def test_a_slow_start_shows_a_message(book: ServedBook, model: Part, window: Opening) -> None:
+    model.reply = ScriptedReply(fault=Fault.HANG)
     async with window() as one:
         page = one.page
         await page.clock.install()
@@ -40,8 +40,8 @@ async def test_a_slow_start_is_said_to_be_one(book: Served, model: Part, window:
     ("lang", "says"),
     [("en", "You can ask again in 3 seconds."), ("ar", "يمكنك السؤال مجدداً بعد")],
 )
-async def test_who_asks_too_often_sees_the_time_count_down(
-    book: Served, window: Opening, site: Elsewhere, lang: str, says: str
+async def test_a_rate_limited_reader_sees_a_countdown(
+    book: ServedBook, window: Opening, site: Elsewhere, lang: str, says: str
 ) -> None:
     script = f'<script src="{book.url}/widget.js" data-lang="{lang}" async></script>'
     address = site.publish(f'<!doctype html><html lang="{lang}"><title>A site</title><h1>A site</h1>{script}</html>')
@@ -78,8 +78,8 @@ async def test_who_asks_too_often_sees_the_time_count_down(
         ("something_new", "In the server's own words.", "Try again"),
     ],
 )
-async def test_an_error_says_what_can_be_done(
-    book: Served, window: Opening, error: str, says: str, button: str
+async def test_an_error_message_says_what_to_do(
+    book: ServedBook, window: Opening, error: str, says: str, button: str
 ) -> None:
     told = {"error": error, "user_message": "In the server's own words."}
     async with window() as one:
@@ -93,7 +93,7 @@ async def test_an_error_says_what_can_be_done(
         await expect(page.locator(".welcome" if error == "context_overflow" else ".actions")).to_be_visible()
 
 
-async def test_a_conversation_that_is_gone_on_the_server_is_begun_anew(book: Served, window: Opening) -> None:
+async def test_a_conversation_deleted_on_the_server_is_replaced(book: ServedBook, window: Opening) -> None:
     async with window() as one:
         page = one.page
         await page.goto(book.url)
@@ -105,7 +105,7 @@ async def test_a_conversation_that_is_gone_on_the_server_is_begun_anew(book: Ser
         await expect(page.locator(".actions")).to_have_count(2)
 
 
-async def test_a_question_the_page_was_left_over_is_kept(book: Served, model: Part, window: Opening) -> None:
+async def test_a_question_survives_leaving_the_page(book: ServedBook, model: Part, window: Opening) -> None:
     model.reply = SLOWLY
     async with window() as one:
         page = one.page
@@ -114,7 +114,7 @@ async def test_a_question_the_page_was_left_over_is_kept(book: Served, model: Pa
         await expect(page.locator(".answer p")).to_contain_text("The horn")
         await page.reload()
         await expect(page.get_by_role("textbox", name="Your question")).to_have_value(QUESTION)
-        model.reply = Reply(f"{HORN}. [1]")
+        model.reply = ScriptedReply(f"{HORN}. [1]")
         await page.keyboard.press("Tab")
         await page.get_by_role("button", name="Ask").click()
         await expect(page.locator(".actions")).to_be_visible()
@@ -123,7 +123,7 @@ async def test_a_question_the_page_was_left_over_is_kept(book: Served, model: Pa
         await expect(page.get_by_role("textbox", name="Your question")).to_have_value("")
 
 
-async def test_what_was_said_before_stands_before_what_is_asked_meanwhile(book: Served, window: Opening) -> None:
+async def test_loaded_history_appears_before_a_new_question(book: ServedBook, window: Opening) -> None:
     async with window() as one:
         page = one.page
         await page.goto(book.url)
@@ -146,9 +146,9 @@ async def test_what_was_said_before_stands_before_what_is_asked_meanwhile(book: 
         await expect(page.locator("article").last).to_have_attribute("aria-label", "And in fog?")
 
 
-async def test_code_tables_and_maths_look_like_themselves(book: Served, model: Part, window: Opening) -> None:
+async def test_code_tables_and_maths_are_rendered(book: ServedBook, model: Part, window: Opening) -> None:
     said = "```console\n$ horn --long\nIt sounds.\n```\n\n| a | b |\n|:--|--:|\n| one | two |\n\n$$\na\n- b\n$$\n\n"
-    model.reply = Reply(f"{said}It is loud and so on.", fault=Fault.HANG, fault_after=len(said.split()) + 3)
+    model.reply = ScriptedReply(f"{said}It is loud and so on.", fault=Fault.HANG, fault_after=len(said.split()) + 3)
     async with window() as one:
         page = one.page
         await page.goto(book.url)
@@ -164,7 +164,7 @@ async def test_code_tables_and_maths_look_like_themselves(book: Served, model: P
         await page.get_by_role("button", name="Stop").click()
 
 
-async def test_an_answer_is_copied_with_its_sources_also_after_it_was_read_again(book: Served, window: Opening) -> None:
+async def test_an_answer_is_copied_with_its_sources_also_after_a_reload(book: ServedBook, window: Opening) -> None:
     async with window(permissions=["clipboard-read", "clipboard-write"]) as one:
         page = one.page
         await page.goto(book.url)
@@ -183,9 +183,7 @@ async def test_an_answer_is_copied_with_its_sources_also_after_it_was_read_again
         await expect(page.locator(".rated")).to_have_text("Copied")
 
 
-async def test_with_the_keyboard_alone_everything_can_be_reached(
-    book: Served, window: Opening, site: Elsewhere
-) -> None:
+async def test_everything_is_reachable_by_keyboard(book: ServedBook, window: Opening, site: Elsewhere) -> None:
     """No mouse at all: open, ask, read a quote, rate, close."""
     async with window() as one:
         page = one.page
@@ -218,8 +216,8 @@ FOCUSED = """() => {
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("where", ["page", "widget"])
-async def test_axe_finds_nothing_in_any_state(
-    book: Served, model: Part, window: Opening, site: Elsewhere, scheme: str, where: str
+async def test_axe_finds_no_violations_in_any_state(
+    book: ServedBook, model: Part, window: Opening, site: Elsewhere, scheme: str, where: str
 ) -> None:
     async def refuse(route: Route) -> None:
         told = {"error": "rate_limit", "user_message": "Busy.", "retry_after": 40}
@@ -241,7 +239,7 @@ async def test_axe_finds_nothing_in_any_state(
         await expect(page.locator(".answer p")).to_contain_text("The horn")
         found["streaming"] = await violations(page)
         await page.get_by_role("button", name="Stop").click()
-        model.reply = Reply(f"{HORN}. [1]")
+        model.reply = ScriptedReply(f"{HORN}. [1]")
         await page.get_by_role("button", name="Try again").click()
         await expect(page.locator(".actions")).to_be_visible()
         await page.get_by_role("button", name="Not helpful").click()
@@ -254,7 +252,7 @@ async def test_axe_finds_nothing_in_any_state(
     assert found == {"open": [], "streaming": [], "answered": [], "error": []}
 
 
-async def test_without_motion_nothing_moves(book: Served, model: Part, window: Opening) -> None:
+async def test_reduced_motion_disables_animations(book: ServedBook, model: Part, window: Opening) -> None:
     model.reply = SLOWLY
     moving = "document.querySelector('by-the-book').shadowRoot.getAnimations().length"
     for motion, expected in (("reduce", False), ("no-preference", True)):
@@ -267,7 +265,7 @@ async def test_without_motion_nothing_moves(book: Served, model: Part, window: O
 
 
 @pytest.mark.parametrize("zoom", [2, 4])
-async def test_nothing_sticks_out_when_the_page_is_zoomed(book: Served, window: Opening, zoom: int) -> None:
+async def test_nothing_overflows_when_the_page_is_zoomed(book: ServedBook, window: Opening, zoom: int) -> None:
     """A browser that zooms in has so many fewer pixels to lay out in."""
     async with window(width=1280 // zoom, height=800 // zoom, device_scale_factor=zoom) as one:
         page = one.page

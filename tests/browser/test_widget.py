@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import expect
 
-from bythebook.testing import Reply
+from bythebook.testing import ScriptedReply
 from tests.browser.conftest import HORN, Elsewhere, Opening, Part, violations
-from tests.support.server import Served
+from tests.support.server import ServedBook
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 TEXT = "The keeper trims the wick at dusk, and looks for fog."
 
 
-def host(book: Served, attributes: str = "", head: str = "", lang: str = "en") -> str:
+def host(book: ServedBook, attributes: str = "", head: str = "", lang: str = "en") -> str:
     return (
         f'<!doctype html><html lang="{lang}"><head><title>A site</title>{head}</head><body><main><h1>A site</h1>'
         f'<p id="text">{TEXT}</p><label>Search <input id="field"></label></main>'
@@ -22,7 +22,7 @@ def host(book: Served, attributes: str = "", head: str = "", lang: str = "en") -
     )
 
 
-def strict(book: Served) -> str:
+def strict(book: ServedBook) -> str:
     return (
         f"default-src 'none'; script-src {book.url}; connect-src {book.url}; "
         "require-trusted-types-for 'script'; trusted-types 'none'"
@@ -43,8 +43,8 @@ HOSTILE = (
 )
 
 
-async def test_it_opens_by_button_and_keys_and_gives_the_focus_back(
-    book: Served, window: Opening, site: Elsewhere
+async def test_opens_by_button_and_keys_and_restores_the_focus(
+    book: ServedBook, window: Opening, site: Elsewhere
 ) -> None:
     async with window() as one:
         page = one.page
@@ -66,8 +66,8 @@ async def test_it_opens_by_button_and_keys_and_gives_the_focus_back(
         assert one.troubles == []
 
 
-async def test_under_a_strict_policy_it_answers_and_keeps_its_thread_over_page_loads(
-    book: Served, window: Opening, site: Elsewhere
+async def test_works_under_a_strict_policy_and_keeps_its_conversation_over_page_loads(
+    book: ServedBook, window: Opening, site: Elsewhere
 ) -> None:
     async with window() as one:
         page = one.page
@@ -86,7 +86,7 @@ async def test_under_a_strict_policy_it_answers_and_keeps_its_thread_over_page_l
         assert await one.context.cookies() == []
 
 
-async def test_a_page_of_hostile_styles_does_not_change_it(book: Served, window: Opening, site: Elsewhere) -> None:
+async def test_hostile_page_styles_do_not_change_the_widget(book: ServedBook, window: Opening, site: Elsewhere) -> None:
     async with window() as one:
         page = one.page
         await page.goto(site.publish(host(book, head=HOSTILE)))
@@ -98,7 +98,7 @@ async def test_a_page_of_hostile_styles_does_not_change_it(book: Served, window:
         await expect(page.locator(".panel h2")).not_to_have_css("color", "rgb(255, 0, 0)")
 
 
-async def test_a_page_of_lively_scripts_does_not_break_it(book: Served, window: Opening, site: Elsewhere) -> None:
+async def test_page_scripts_do_not_break_the_widget(book: ServedBook, window: Opening, site: Elsewhere) -> None:
     async with window() as one:
         page = one.page
         await page.goto(site.publish(host(book, head=LIVELY)))
@@ -111,7 +111,7 @@ async def test_a_page_of_lively_scripts_does_not_break_it(book: Served, window: 
         assert one.troubles == []
 
 
-async def test_what_the_author_has_chosen_is_what_a_reader_sees(book: Served, window: Opening, site: Elsewhere) -> None:
+async def test_the_widget_applies_the_options_of_the_author(book: ServedBook, window: Opening, site: Elsewhere) -> None:
     chosen = (
         'data-title="Der Wärter" data-color="#ffcc00" data-position="left" data-questions="Wann? | Wo?" data-lang="de"'
     )
@@ -131,10 +131,10 @@ async def test_what_the_author_has_chosen_is_what_a_reader_sees(book: Served, wi
         await expect(panel.get_by_role("textbox", name="Deine Frage")).to_be_focused()
 
 
-async def test_text_that_is_marked_can_be_asked_about(
-    book: Served, model: Part, window: Opening, site: Elsewhere
+async def test_selected_text_can_be_asked_about(
+    book: ServedBook, model: Part, window: Opening, site: Elsewhere
 ) -> None:
-    model.reply = Reply(f"{TEXT} [1]")
+    model.reply = ScriptedReply(f"{TEXT} [1]")
     async with window() as one:
         page = one.page
         await page.goto(site.publish(host(book)))
@@ -156,7 +156,7 @@ async def test_text_that_is_marked_can_be_asked_about(
         await expect(page.locator(".answer")).to_contain_text("trims the wick")
 
 
-async def test_two_of_them_stand_side_by_side(book: Served, window: Opening, site: Elsewhere) -> None:
+async def test_two_widgets_work_side_by_side(book: ServedBook, window: Opening, site: Elsewhere) -> None:
     second = f'<script src="{book.url}/widget.js" data-site="other" data-position="left" data-title="Second"></script>'
     async with window() as one:
         page = one.page
@@ -169,8 +169,8 @@ async def test_two_of_them_stand_side_by_side(book: Served, window: Opening, sit
         await expect(page.get_by_role("button", name="Ask about this")).to_have_count(1)
 
 
-async def test_on_a_phone_it_fills_the_screen_and_the_tab_key_stays_inside(
-    book: Served, window: Opening, site: Elsewhere
+async def test_on_a_phone_the_widget_fills_the_screen_and_traps_the_focus(
+    book: ServedBook, window: Opening, site: Elsewhere
 ) -> None:
     async with window(width=320, height=640, reduced_motion="reduce") as one:
         page = one.page
@@ -184,8 +184,8 @@ async def test_on_a_phone_it_fills_the_screen_and_the_tab_key_stays_inside(
 
 
 @pytest.mark.parametrize(("lang", "says", "side"), [("de", "Stell eine Frage…", "ltr"), ("ar", "اطرح سؤالاً…", "rtl")])
-async def test_it_speaks_the_language_of_the_page(
-    book: Served, window: Opening, site: Elsewhere, lang: str, says: str, side: str
+async def test_uses_the_language_of_the_page(
+    book: ServedBook, window: Opening, site: Elsewhere, lang: str, says: str, side: str
 ) -> None:
     async with window() as one:
         page = one.page

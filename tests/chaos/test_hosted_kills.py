@@ -1,4 +1,4 @@
-"""Killing an ingest whose vectors Cohere sends, who fails for every fifth request. Only at full size: 200 times."""
+"""Killing an ingest with Cohere embeddings, while every fifth request fails. Only at full size: 200 times."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.embeddings import Identity
+from bythebook.embeddings import EmbedderId
 from bythebook.testing import EmbeddingFault
 from tests.support.index_contents import contents
 from tests.support.ingest_kills import MOMENTS, Killing
@@ -25,29 +25,29 @@ from tests.support.ingest_kills import MOMENTS, Killing
 DIMENSION, BATCH = 1024, 4
 EMBEDDER = "cohere:scripted"
 AT_ONCE, KILLS = (1, 4, 1, 4), 50
-"""How many requests are under way in each round, and how often a run is killed in each."""
+"""The concurrent requests of each round, and the kills per round."""
 QUICK = [fault for fault in EmbeddingFault if fault not in (EmbeddingFault.HANG, EmbeddingFault.DRIP)]
 
 
 @dataclass
 class HostedKilling(Killing):
-    """The same with a service's vectors."""
+    """`IngestKiller` with a hosted embedder."""
 
     url: str = ""
     at_once: int = 1
     failed: int = 0
-    """How many runs ended because the service failed three times in a row."""
+    """The number of runs that ended after three consecutive failures of the service."""
 
     @property
-    def identity(self) -> Identity:
-        return Identity(EMBEDDER, DIMENSION)
+    def identity(self) -> EmbedderId:
+        return EmbedderId(EMBEDDER, DIMENSION)
 
     def environment(self) -> dict[str, str]:
         return super().environment() | {
             "COHERE_API_KEY": "any",
             "BYTHEBOOK_EMBEDDER_URL": self.url,
             "BYTHEBOOK_EMBEDDER_BATCH": str(BATCH),
-            "BYTHEBOOK_EMBEDDER_AT_ONCE": str(self.at_once),
+            "BYTHEBOOK_EMBEDDER_CONCURRENCY": str(self.at_once),
         }
 
     def command(self) -> list[object]:
@@ -73,7 +73,7 @@ def counters(url: str) -> dict[str, int]:
 
 @contextmanager
 def service(*, failing: float) -> Iterator[str]:
-    """The address of a service in a process of its own."""
+    """The URL of an embedding server in a separate process."""
     options = ["--embeddings", "--port", "0", "--fail", str(failing), "--dimension", str(DIMENSION)]
     faults = [option for fault in QUICK for option in ("--fault", fault)]
     command = [sys.executable, "-m", "bythebook.testing", *options, *faults]
@@ -87,7 +87,7 @@ def service(*, failing: float) -> Iterator[str]:
             process.kill()
 
 
-async def test_a_killed_ingest_does_not_pay_twice_for_what_it_was_sent(
+async def test_a_killed_ingest_does_not_embed_received_texts_again(
     model_folder: Path, tmp_path: Path, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if not request.config.getoption("--full-size"):
@@ -104,7 +104,7 @@ async def test_a_killed_ingest_does_not_pay_twice_for_what_it_was_sent(
                 before = counters(failing)
                 killing.kill_so_often(KILLS)
                 killing.finish()
-                # What is embedded twice is what was under way: with one request at a time, one batch for each kill.
+                # Only texts in flight are embedded twice: with one concurrent request, one batch per kill.
                 assert _twice(counters(failing)) - _twice(before) <= killing.at_once * BATCH * KILLS
                 clean = _made_anew(killing, sound)
                 assert await contents(killing.index, killing.identity) == await contents(clean, killing.identity)
@@ -116,7 +116,7 @@ async def test_a_killed_ingest_does_not_pay_twice_for_what_it_was_sent(
 
 
 def _made_anew(killing: HostedKilling, url: str) -> Path:
-    """The index of the same pages, made by a run that nobody disturbed, of vectors that came whole at once."""
+    """The index of the same pages from an uninterrupted run without faults."""
     clean = HostedKilling(killing.folder / "clean", killing.model_folder, killing.chance, url=url)
     shutil.rmtree(clean.folder, ignore_errors=True)
     clean.folder.mkdir()
@@ -126,7 +126,7 @@ def _made_anew(killing: HostedKilling, url: str) -> Path:
 
 
 def _twice(counted: dict[str, int]) -> int:
-    """How many texts were paid for again."""
+    """The number of texts that were embedded again."""
     return counted["texts"] - counted["distinct"]
 
 

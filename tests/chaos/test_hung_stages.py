@@ -1,41 +1,42 @@
-"""HARDENING R6: whichever stage hangs, the request ends when its time is over, with an error that names the stage.
+"""HARDENING R6: if a stage hangs, the request ends at its deadline with an error that names the stage.
 
-The clock stands still until the stage hangs and is then moved to the deadline: nothing here depends on how fast the
-machine is.
+The clock is virtual: it is moved to the deadline once the stage hangs, so the speed of the machine does not matter.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pytest
 
 from bythebook import AgentRequest
-from bythebook.answers.events import Said
+from bythebook.answers.events import TextDelta
 from bythebook.conversations import Conversation, Conversations, Message, TurnState
 from bythebook.conversations.store import open_conversations
-from bythebook.embeddings.minilm.embedder import IDENTITY, local_embedder
+from bythebook.embeddings.minilm.embedder import EMBEDDER_ID, local_embedder
 from bythebook.errors import DeadlineExceeded
 from bythebook.index.generations import Generations
-from bythebook.index.provider import DiskLibrary, Edition, Shelf
-from bythebook.llm.client import Endpoint
+from bythebook.index.provider import IndexProvider, IndexSnapshot, LocalSnapshotLoader
+from bythebook.llm.client import ChatEndpoint
 from bythebook.llm.config import AgentConfig
-from bythebook.llm.generator import Speaker
-from bythebook.qa.pipeline import Asker
+from bythebook.llm.generator import AnswerGenerator
+from bythebook.qa.pipeline import AnswerPipeline
 from bythebook.qa.request import Stage
 from bythebook.retrieval.retriever import Retriever
-from bythebook.serialization import error_response
-from bythebook.testing import Fault, Reply, ScriptedServer
-from bythebook.testing.clock import StandingLoop, standing_time
+from bythebook.serialization import error_to_dict
+from bythebook.testing import Fault, ScriptedReply, ScriptedServer
+from bythebook.testing.clock import ManualClockLoop, manual_clock
 
 if TYPE_CHECKING:
     from bythebook.embeddings import Embedder, Vector
+
+T = TypeVar("T")
 
 HORN = "The horn gives two blasts of three seconds every ninety seconds."
 QUESTION = "How often does the fog horn sound?"
@@ -45,7 +46,7 @@ PATIENCE = 60.0
 
 @dataclass
 class Gate:
-    """What a hung stage stands before, in a thread that nobody can cancel."""
+    """Blocks a thread that cannot be cancelled."""
 
     reached: asyncio.Event = field(default_factory=asyncio.Event)
     _open: threading.Event = field(default_factory=threading.Event)
@@ -55,7 +56,7 @@ class Gate:
         try:
             await asyncio.to_thread(self._open.wait, PATIENCE)
         except asyncio.CancelledError:
-            # As a database would that is asked to undo what it has not done yet.
+            # Like a database that must roll back unfinished work.
             await asyncio.to_thread(self._open.wait, PATIENCE)
             raise
 
@@ -68,7 +69,7 @@ class Gate:
 
 
 class Hanging:
-    """Something of ours one of whose methods never comes back."""
+    """A wrapper of an object, one of whose methods never returns."""
 
     def __init__(self, inner: object, **methods: Callable[..., Any]) -> None:
         self._inner = inner
@@ -78,25 +79,38 @@ class Hanging:
         return self._methods.get(name) or getattr(self._inner, name)
 
 
+def returning(opened: T) -> Callable[[], Awaitable[T]]:
+    """An `open_snapshot` replacement for a component that is already open."""
+
+    async def open_part() -> T:
+        return opened
+
+    return open_part
+
+
 @dataclass
 class Desk:
-    """A book on a shelf and everything a question passes on its way, each part of which may be made to hang."""
+    """A book and all components of the question path. Each of them can be made to hang."""
 
-    asker: Asker
+    asker: AnswerPipeline
     session: str
+    conversations: Conversations
+    model: str = ""
     gate: Gate = field(default_factory=Gate)
 
     def hang(self, stage: str) -> None:
-        """Make this stage hang from now on."""
+        """Make this stage hang."""
         getattr(self, f"_hang_{stage}")()
 
     def _hang_opening(self) -> None:
         @asynccontextmanager
-        async def edition() -> AsyncIterator[Edition]:
+        async def snapshot() -> AsyncIterator[IndexSnapshot]:
             await self.gate.hang_in_a_thread()
-            yield cast("Edition", None)
+            yield cast("IndexSnapshot", None)
 
-        self.asker = replace(self.asker, shelf=cast("Shelf", Hanging(self.asker.shelf, edition=edition)))
+        self.asker = replace(
+            self.asker, index_provider=cast("IndexProvider", Hanging(self.asker.index_provider, snapshot=snapshot))
+        )
 
     def _hang_waiting(self) -> None:
         async def begin_turn(*_: object, **__: object) -> None:
@@ -108,30 +122,34 @@ class Desk:
         async def query(_text: str) -> None:
             await self.gate.hang_in_a_thread()
 
-        embedder = cast("Embedder", Hanging(self.asker.embedder, query=query))
+        embedder = cast("Embedder", Hanging(self.asker.embedder, embed_query=query))
         self.asker = replace(self.asker, embedder=embedder, retriever=Retriever(embedder))
 
     def _hang_searching(self) -> None:
-        shelf = self.asker.shelf
+        index_provider = self.asker.index_provider
 
         async def candidates(*_: object, **__: object) -> None:
             await self.gate.hang_in_a_thread()
 
         @asynccontextmanager
-        async def edition() -> AsyncIterator[Edition]:
-            async with shelf.edition() as opened:
-                yield replace(opened, store=cast("Any", Hanging(opened.store, candidates=candidates)))
+        async def snapshot() -> AsyncIterator[IndexSnapshot]:
+            async with index_provider.snapshot() as opened:
+                yield replace(opened, store=cast("Any", Hanging(opened.store, search=candidates)))
 
-        self.asker = replace(self.asker, shelf=cast("Shelf", Hanging(shelf, edition=edition)))
+        self.asker = replace(
+            self.asker, index_provider=cast("IndexProvider", Hanging(index_provider, snapshot=snapshot))
+        )
 
     def _hang_reading_closely(self) -> None:
-        """What weighing and proving rest on."""
+        """The component of evidence scoring and verification."""
 
         async def documents(_texts: Sequence[str]) -> AsyncGenerator[Vector]:
             await self.gate.hang_in_a_thread()
             yield cast("Vector", None)
 
-        self.asker = replace(self.asker, embedder=cast("Embedder", Hanging(self.asker.embedder, documents=documents)))
+        self.asker = replace(
+            self.asker, embedder=cast("Embedder", Hanging(self.asker.embedder, embed_documents=documents))
+        )
 
     def _hang_remembering(self) -> None:
         async def finish_turn(*_: object) -> None:
@@ -140,13 +158,13 @@ class Desk:
         self._hang_conversations(finish_turn=finish_turn)
 
     def _hang_conversations(self, **methods: Callable[..., Any]) -> None:
-        hanging = cast("Conversations", Hanging(self.asker.conversations, **methods))
-        self.asker = replace(self.asker, conversations=hanging)
+        hanging = cast("Conversations", Hanging(self.conversations, **methods))
+        self.asker = replace(self.asker, open_conversations=returning(hanging))
 
     async def asked_in_vain(self) -> DeadlineExceeded:
-        """What the question ends with, once the clock has been moved past its deadline and the grace."""
+        """The outcome of the question after the clock has passed the deadline and the grace period."""
         loop = asyncio.get_running_loop()
-        assert isinstance(loop, StandingLoop)
+        assert isinstance(loop, ManualClockLoop)
         asking = asyncio.ensure_future(self._ask())
         await self.gate.reached.wait()
         assert not asking.done()
@@ -164,7 +182,7 @@ class Desk:
     async def _ask(self) -> None:
         request = AgentRequest(QUESTION, session_id=self.session)
         async for event in self.asker.stream(request):
-            if isinstance(event, Said) and self.asker.speaker and self.asker.speaker.model == "stalls":
+            if isinstance(event, TextDelta) and self.model == "stalls":
                 self.gate.reached.set()
 
 
@@ -175,28 +193,33 @@ async def desk(shelved: Path, model_folder: Path, tmp_path: Path, *, model: str 
         conversations = await stack.enter_async_context(open_conversations(f"sqlite:///{tmp_path / 'talks.db'}"))
         conversation = Conversation([Message("system", "Answer from the book.")])
         await conversations.create(conversation)
-        shelf = stack.enter_context(closing(Shelf(DiskLibrary(Generations(shelved / "index"), IDENTITY))))
+        index_provider = stack.enter_context(
+            closing(IndexProvider(LocalSnapshotLoader(Generations(shelved / "index"), EMBEDDER_ID)))
+        )
         config = AgentConfig(first_token_seconds=FIRST_TOKEN, answer_seconds=END, retrieval_mode="prefetch")
-        asker = Asker(shelf, embedder, Retriever(embedder), config, conversations=conversations)
-        made = Desk(asker, conversation.id)
+        asker = AnswerPipeline(
+            index_provider, embedder, Retriever(embedder), config, open_conversations=returning(conversations)
+        )
+        made = Desk(asker, conversation.id, conversations, model)
         stack.callback(made.gate.open)
         if model:
-            # By a threshold a glance decides what is covered, and nothing is read closely before the model.
+            # With a fixed threshold, coverage is decided lexically and no evidence is scored before the model call.
             config = replace(config, retrieval_threshold=0.1)
-            made.asker = replace(asker, config=config, speaker=await _speaker(stack, config, model, made.gate))
+            generator = await _generator(stack, config, model, made.gate)
+            made.asker = replace(asker, config=config, open_generator=returning(generator))
         yield made
         made.gate.open()
 
 
-async def _speaker(stack: AsyncExitStack, config: AgentConfig, model: str, gate: Gate) -> Speaker:
-    """The model of that name: it hangs before the first word, stalls after a few, or answers."""
+async def _generator(stack: AsyncExitStack, config: AgentConfig, model: str, gate: Gate) -> AnswerGenerator:
+    """A model that hangs before the first word, stalls after a few words, or answers."""
     replies = {
-        "hangs": Reply(fault=Fault.HANG),
-        "stalls": Reply(f"{HORN} [1]", fault=Fault.HANG, fault_after=5),
-        "answers": Reply(f"{HORN} [1]"),
+        "hangs": ScriptedReply(fault=Fault.HANG),
+        "stalls": ScriptedReply(f"{HORN} [1]", fault=Fault.HANG, fault_after=5),
+        "answers": ScriptedReply(f"{HORN} [1]"),
     }
 
-    def script(_request: object) -> Reply:
+    def script(_request: object) -> ScriptedReply:
         if model == "hangs":
             gate.reached.set()
         return replies[model]
@@ -204,9 +227,9 @@ async def _speaker(stack: AsyncExitStack, config: AgentConfig, model: str, gate:
     server = await stack.enter_async_context(ScriptedServer(script))
     chosen = replace(config, base_url=server.base_url, model=model)
     assert chosen.provider is not None
-    endpoint = Endpoint(chosen.provider, temperature=0.0, max_tokens=100)
+    endpoint = ChatEndpoint(chosen.provider, temperature=0.0, max_tokens=100)
     stack.push_async_callback(endpoint.close)
-    return Speaker(chosen, endpoint)
+    return AnswerGenerator(chosen, endpoint)
 
 
 @pytest.mark.parametrize(
@@ -223,26 +246,25 @@ async def _speaker(stack: AsyncExitStack, config: AgentConfig, model: str, gate:
         pytest.param("remembering", "", Stage.REMEMBERING, id="remembering"),
     ],
 )
-def test_r6_a_hung_stage_ends_in_an_error_that_names_it(
+def test_r6_a_hung_stage_is_an_error_with_its_name(
     shelved: Path, model_folder: Path, tmp_path: Path, hung: str, model: str, named: str
 ) -> None:
-    @standing_time
+    @manual_clock
     async def ask_in_vain() -> None:
         async with desk(shelved, model_folder, tmp_path, model=model) as reader:
             if hung:
                 reader.hang(hung)
             error = await reader.asked_in_vain()
         assert error.stage == named
-        assert error_response(error)["detail"] == f"while {named}"
+        assert error_to_dict(error)["detail"] == f"while {named}"
 
     ask_in_vain()
 
 
-@standing_time
+@manual_clock
 async def _a_question_waits_for_the_one_before(folder: Path, model_folder: Path, tmp_path: Path) -> None:
     async with desk(folder, model_folder, tmp_path) as reader:
-        conversations = reader.asker.conversations
-        assert conversations is not None
+        conversations = reader.conversations
         first, _ = await conversations.begin_turn(reader.session, "Who was first?", user_id="")
         begin = conversations.begin_turn
 
@@ -250,17 +272,16 @@ async def _a_question_waits_for_the_one_before(folder: Path, model_folder: Path,
             reader.gate.reached.set()
             return await begin(*args, **kwargs)
 
-        reader.asker = replace(
-            reader.asker, conversations=cast("Conversations", Hanging(conversations, begin_turn=begin_turn))
-        )
+        hanging = cast("Conversations", Hanging(conversations, begin_turn=begin_turn))
+        reader.asker = replace(reader.asker, open_conversations=returning(hanging))
         error = await reader.asked_in_vain()
         assert error.stage == Stage.WAITING
-        await conversations.finish_turn(first.failed("error", duration_seconds=1.0), [])
+        await conversations.finish_turn(first.fail("error", duration_seconds=1.0), [])
         after, _ = await conversations.begin_turn(reader.session, "Is it free again?", user_id="")
-        await conversations.finish_turn(after.failed("error", duration_seconds=1.0), [])
+        await conversations.finish_turn(after.fail("error", duration_seconds=1.0), [])
         kept = await conversations.turns(reader.session, user_id="")
     assert {turn.state for turn in kept} <= {TurnState.FAILED, TurnState.INTERRUPTED}
 
 
-def test_r6_a_question_that_waited_in_vain_leaves_its_place(shelved: Path, model_folder: Path, tmp_path: Path) -> None:
+def test_r6_a_timed_out_question_releases_its_slot(shelved: Path, model_folder: Path, tmp_path: Path) -> None:
     _a_question_waits_for_the_one_before(shelved, model_folder, tmp_path)

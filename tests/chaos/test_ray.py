@@ -1,6 +1,6 @@
-"""An ingest on a Ray cluster: the same index as one process makes, also when a worker is killed. Only at full size.
+"""An ingest on a Ray cluster builds the same index as one process, also if a worker is killed. Only at full size.
 
-Ray is 400 MB installed, so it is no part of the development set-up: `pip install 'bythebook[ray]'`.
+Ray takes 400 MB, so it is not a development dependency: `pip install 'bythebook[ray]'`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import bythebook
-from bythebook.embeddings.minilm.embedder import IDENTITY
+from bythebook.embeddings.minilm.embedder import EMBEDDER_ID
 from tests.support.index_contents import contents
 
 WORDS = "lamp horn keeper oil page fog wick lens ship storm stair night log rope bell glass".split()
@@ -42,7 +42,7 @@ def pages(tmp_path: Path) -> Path:
     for number in range(PAGES):
         sections = [f"## Section {number}.{place}\n\n{' '.join(chance.choices(WORDS, k=80))}." for place in range(4)]
         (folder / f"page{number}.md").write_text(f"# Page {number}\n\n" + "\n\n".join(sections))
-    (folder / "empty.md").write_text("")  # It is reported and skipped, also on a cluster.
+    (folder / "empty.md").write_text("")  # An unreadable page is reported and skipped on a cluster too.
     return folder
 
 
@@ -72,7 +72,7 @@ def finished(process: subprocess.Popen[str]) -> dict[str, object]:
 
 
 def workers_at_work(home: Path) -> list[int]:
-    """The workers of our own cluster that are embedding this moment."""
+    """The worker processes of our cluster that are currently embedding."""
     found = []
     for process in Path("/proc").iterdir():
         try:
@@ -88,7 +88,7 @@ def _environment(process: Path) -> bytes:
     return (process / "environ").read_bytes()
 
 
-async def test_a_cluster_makes_the_same_index_also_when_a_worker_is_killed(
+async def test_a_cluster_builds_the_same_index_after_a_worker_is_killed(
     pages: Path, tmp_path: Path, model_folder: Path
 ) -> None:
     alone = finished(start(pages, tmp_path / "alone", model_folder))
@@ -103,16 +103,16 @@ async def test_a_cluster_makes_the_same_index_also_when_a_worker_is_killed(
     same = ("pages", "chunks", "embedded", "skipped", "added")
     assert [fanned[name] for name in same] == [alone[name] for name in same]
     assert fanned["embedded"] == 4 * PAGES
-    mine, its = [await contents(tmp_path / name / "index", IDENTITY) for name in ("fanned", "alone")]
+    mine, its = [await contents(tmp_path / name / "index", EMBEDDER_ID) for name in ("fanned", "alone")]
     assert mine == its
-    # With nothing changed nothing is read, and no cluster is needed.
+    # Without changes nothing is read, and no cluster is needed.
     assert finished(start(pages, tmp_path / "fanned", model_folder, "--engine", "ray"))["generation"] == ""
 
 
-def test_a_cluster_that_is_not_there_is_not_waited_for(pages: Path, tmp_path: Path, model_folder: Path) -> None:
+def test_a_missing_cluster_is_an_immediate_error(pages: Path, tmp_path: Path, model_folder: Path) -> None:
     nowhere = {"BYTHEBOOK_RAY_ADDRESS": "127.0.0.1:1"}
     with start(pages, tmp_path / "data", model_folder, "--engine", "ray", **nowhere) as process:
         _, errors = process.communicate(timeout=600)
     assert process.returncode == 1
     assert "the Ray cluster '127.0.0.1:1' could not be joined: [Errno 111] Connection refused" in errors
-    assert "within 5 seconds" not in errors  # as Ray says while it waits
+    assert "within 5 seconds" not in errors  # a message that Ray prints while it waits

@@ -1,7 +1,7 @@
-"""HARDENING R1: readers go on getting their own, whole answers while the model's server fails a fifth of all calls.
+"""HARDENING R1: readers get their own complete answers while a fifth of the model calls fail.
 
-The server is a process of its own. In small, 8 readers ask twice, and only what must always hold is checked. With
-`--full-size`, 50 readers ask for a minute, and 97 of 100 questions must be answered.
+The server is a separate process. By default 8 readers ask twice, and only invariants are checked. With `--full-size`,
+50 readers ask for a minute, and 97 of 100 questions must be answered.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from bythebook import AgentRequest, AgentResponse, Book, Settings
-from bythebook.answers.events import Answered
+from bythebook.answers.events import AnswerCompleted
 from bythebook.conversations import ConversationTurn, TurnState
 from bythebook.errors import BookError
 
@@ -35,9 +35,9 @@ _MARK = re.compile(r"\s*\[\d+\]")
 class Size:
     readers: int
     turns: int
-    """How many questions each asks; 0 is as many as the time allows."""
+    """The number of questions per reader. 0: as many as possible."""
     pace: tuple[str, ...] = ()
-    """How fast the model speaks."""
+    """The delays of the model."""
     first_token_seconds: float = 5.0
     answer_seconds: float = 30.0
 
@@ -48,7 +48,7 @@ FULL = Size(readers=50, turns=0, pace=("--delay-first", "0.3", "--delay-token", 
 
 @dataclass
 class Reader:
-    """Somebody with a conversation and a fact of their own to ask for."""
+    """A reader with a conversation and a unique fact to ask for."""
 
     station: str
     fact: str
@@ -61,22 +61,22 @@ class Reader:
         return asked[len(self.ends) % 2].format(self.station)
 
     async def ask(self, book: Book) -> None:
-        """Ask once, and keep how the stream ended: with an answer as its last event, or with an error of ours."""
+        """Ask once and record how the stream ended: with an answer or with an error event."""
         last: object = None
         try:
             async with aclosing(book.stream(AgentRequest(self.question, session_id=self.session))) as events:
                 async for event in events:
-                    assert not isinstance(last, Answered), "an answer is the last event"
+                    assert not isinstance(last, AnswerCompleted), "an answer is the last event"
                     last = event
         except BookError as error:
             self.ends.append(error)
         else:
-            assert isinstance(last, Answered)
+            assert isinstance(last, AnswerCompleted)
             self.ends.append(last.response)
 
 
 def people(number: int) -> list[Reader]:
-    """Readers with facts that nobody else's answer contains, nor any beginning of it."""
+    """Readers with unique facts, none of which is a prefix of another."""
     syllables = [
         a + b for a in ("bra", "clo", "dre", "fli", "gru", "sta", "tho", "whe") for b in ("nnick", "vden", "st")
     ]
@@ -95,7 +95,7 @@ def people(number: int) -> list[Reader]:
 
 @contextmanager
 def failing_server(seed: int, pace: tuple[str, ...]) -> Iterator[str]:
-    """The address of a model server in a process of its own that fails a fifth of all calls in every way."""
+    """The URL of a model server in a separate process, where a fifth of all calls fail."""
     command = [sys.executable, "-m", "bythebook.testing", "--port", "0", "--fail", "0.2", "--seed", str(seed), *pace]
     environment = {"PATH": os.environ["PATH"]}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
@@ -111,7 +111,7 @@ def failing_server(seed: int, pace: tuple[str, ...]) -> Iterator[str]:
 
 @asynccontextmanager
 async def book_of(readers: list[Reader], model_folder: Path, folder: Path, **settings: object) -> AsyncIterator[Book]:
-    """A book in which each reader's fact stands in a section of its own."""
+    """A book with one section for the fact of each reader."""
     pages = folder / "pages"
     pages.mkdir()
     for first in range(0, len(readers), 10):
@@ -135,7 +135,7 @@ async def read(book: Book, reader: Reader, size: Size, *, until: float) -> None:
 
 
 async def kept(book: Book, session: str) -> list[ConversationTurn]:
-    """The turns of a session, once none of them is being written any more."""
+    """The turns of a session after all of them are finished."""
     conversations = await book.conversations()
     async with asyncio.timeout(PATIENCE):
         while True:
@@ -146,7 +146,7 @@ async def kept(book: Book, session: str) -> list[ConversationTurn]:
 
 
 def check(reader: Reader, turns: list[ConversationTurn], others: list[Reader]) -> None:
-    """What must hold whatever fails: nothing lost, nothing mixed up, nothing cut."""
+    """The invariants: no turn is lost, mixed up or truncated."""
     assert [turn.number for turn in turns] == list(range(1, len(reader.ends) + 1))
     for end, turn in zip(reader.ends, turns, strict=True):
         if isinstance(end, BookError):
@@ -163,7 +163,7 @@ def check(reader: Reader, turns: list[ConversationTurn], others: list[Reader]) -
 
 
 @pytest.mark.parametrize("mode", ["tool", "prefetch"])
-async def test_r1_readers_get_their_own_whole_answers_while_the_model_fails(
+async def test_r1_readers_get_their_own_complete_answers_while_the_model_fails(
     model_folder: Path, tmp_path: Path, request: pytest.FixtureRequest, mode: str
 ) -> None:
     full = bool(request.config.getoption("--full-size"))
@@ -174,7 +174,7 @@ async def test_r1_readers_get_their_own_whole_answers_while_the_model_fails(
         limits = {"first_token_seconds": size.first_token_seconds, "answer_seconds": size.answer_seconds}
         settings = {"base_url": address, "model": "scripted", "retrieval_mode": mode, **limits}
         async with book_of(readers, model_folder, tmp_path, **settings) as book:
-            # Whoever comes first waits for what is imported and opened on the way; that is measured elsewhere.
+            # The first request pays for lazy imports and initialisation, which is measured elsewhere.
             await Reader(readers[0].station, readers[0].fact, (await book.conversation()).id).ask(book)
             until = time.monotonic() + SECONDS
             await asyncio.gather(*(read(book, reader, size, until=until) for reader in readers))

@@ -1,7 +1,6 @@
-"""A server in trouble: its model fails, its readers leave, too many come, its book changes, its disk is full.
+"""A server under faults: model failures, disconnects, overload, a changing book, a full disk.
 
-Small, it is a handful of readers and what must hold on any machine. With `--full-size` it is as many, for as long and
-as quickly as promised.
+By default a few readers and the invariants. With `--full-size` the promised load, duration and latency.
 """
 
 from __future__ import annotations
@@ -29,8 +28,16 @@ import pytest_asyncio
 from bythebook.conversations import ConversationTurn, TurnState
 from bythebook.conversations.store import open_conversations
 from bythebook.index.generations import copy_tree
-from bythebook.index.provider import CATALOGUE
-from bythebook.testing import EVERYDAY_FAULTS, Fault, Faults, Reply, Request, ScriptedServer, cooperative_model
+from bythebook.index.provider import CATALOG_FILE
+from bythebook.testing import (
+    DEFAULT_FAULTS,
+    CompletionRequest,
+    Fault,
+    Faults,
+    ScriptedReply,
+    ScriptedServer,
+    cooperative_model,
+)
 from tests.conftest import LIGHTHOUSE
 from tests.support.live_server import Live, Told, ask, eventually, is_ready, live, reading, session, stream
 from tests.support.reader_load import come_and_go, slow_and_endless_for_leavers
@@ -40,25 +47,25 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 QUESTION = "How often does the fog horn sound?"
 HORN = "The horn gives two blasts of three seconds every ninety seconds."
 
-# A hang or a drip lasts as long as an answer may, which is too long for every day.
-QUICK_FAULTS = tuple(fault for fault in EVERYDAY_FAULTS if fault not in (Fault.HANG, Fault.DRIP))
+# HANG and DRIP last until the deadline of the answer, which takes too long by default.
+QUICK_FAULTS = tuple(fault for fault in DEFAULT_FAULTS if fault not in (Fault.HANG, Fault.DRIP))
 
 
 @dataclass
 class Model:
-    """A model whose behaviour a test may change, and who waits where it is told to."""
+    """A model whose script a test can replace."""
 
-    script: Callable[[Request], Reply] = cooperative_model
-    asked: list[Request] = field(default_factory=list)
+    script: Callable[[CompletionRequest], ScriptedReply] = cooperative_model
+    asked: list[CompletionRequest] = field(default_factory=list)
 
-    def __call__(self, request: Request) -> Reply:
+    def __call__(self, request: CompletionRequest) -> ScriptedReply:
         self.asked.append(request)
         return self.script(request)
 
 
 @dataclass
 class House:
-    """The small book on a server with few places, and a model behind it that a test may change."""
+    """A server with low capacity, the small book, and a model whose script a test can replace."""
 
     server: Live
     client: httpx.AsyncClient
@@ -74,7 +81,7 @@ class House:
 
     @property
     def asked(self) -> int:
-        """How often the model was asked. What it was asked, it remembers of the last few only."""
+        """The number of model calls. The server records only the latest ones."""
         return self.provider.counters["requests"]
 
     @property
@@ -82,7 +89,7 @@ class House:
         return (self.data / "index" / "CURRENT").read_text()
 
     async def turns(self, session_id: str) -> list[ConversationTurn]:
-        """What was written down of the session."""
+        """The stored turns of the session."""
         async with open_conversations(self.database) as conversations:
             return await conversations.turns(session_id, user_id="")
 
@@ -101,7 +108,7 @@ async def house(model_folder: Path, tmp_path_factory: pytest.TempPathFactory, fu
         settings: dict[str, object] = {
             "model_folder": model_folder,
             "base_url": provider.base_url,
-            "max_readers": places,
+            "max_concurrent_requests": places,
         }
         if not full:
             settings |= {"first_token_seconds": 60, "answer_seconds": 120}  # however slow the machine is
@@ -112,7 +119,7 @@ async def house(model_folder: Path, tmp_path_factory: pytest.TempPathFactory, fu
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def calm(house: House) -> AsyncIterator[House]:
-    """The server with nothing the matter, before and after."""
+    """The server works normally before and after the test."""
     house.model.script = cooperative_model
     await eventually(lambda: _answers(house), "an answer")
     house.model.asked.clear()
@@ -124,15 +131,13 @@ async def _answers(house: House) -> bool:
     return (await ask(house.client, QUESTION)).status_code == 200
 
 
-# R1: a model that fails every fifth time.
+# R1: every fifth model call fails.
 
 
-async def test_whatever_a_model_does_every_reader_is_told_an_end_and_every_turn_is_kept(
-    calm: House, full: bool
-) -> None:
+async def test_every_stream_ends_and_every_turn_is_stored_whatever_the_model_does(calm: House, full: bool) -> None:
     readers, seconds, turns = (50, 60.0, 10_000) if full else (4, 600.0, 3)
-    faults = Faults(0.2, seed=7, kinds=EVERYDAY_FAULTS if full else QUICK_FAULTS)
-    calm.model.script = lambda request: faults.spoil(cooperative_model(request), request.number)
+    faults = Faults(0.2, seed=7, kinds=DEFAULT_FAULTS if full else QUICK_FAULTS)
+    calm.model.script = lambda request: faults.inject(cooperative_model(request), request.number)
     until = time.monotonic() + seconds
 
     async def read(reader: int) -> tuple[str, list[Told]]:
@@ -157,7 +162,7 @@ async def test_whatever_a_model_does_every_reader_is_told_an_end_and_every_turn_
 
 
 def _assert_kept(turns: list[ConversationTurn], told: list[Told], session_id: str) -> None:
-    """What is written down is what the reader was told, turn by turn."""
+    """The stored turns match what the reader got."""
     assert [turn.number for turn in turns] == list(range(1, len(told) + 1))
     for turn, heard in zip(turns, told, strict=True):
         if heard.end == "answer":
@@ -169,11 +174,11 @@ def _assert_kept(turns: list[ConversationTurn], told: list[Told], session_id: st
             assert turn.state is TurnState.FAILED, heard
 
 
-# R3: readers who leave.
+# R3: disconnects.
 
 
 @pytest.mark.parametrize("words", [pytest.param(0, id="before the first word"), pytest.param(3, id="in the middle")])
-async def test_when_a_reader_leaves_the_model_is_not_kept_working(calm: House, words: int) -> None:
+async def test_a_disconnect_stops_the_model(calm: House, words: int) -> None:
     calm.model.script = lambda request: replace(cooperative_model(request), fault=Fault.HANG, fault_after=words)
     mine = await session(calm.client)
     before = calm.asked
@@ -191,9 +196,9 @@ async def _all_ended(house: House, session_id: str) -> bool:
     return all(turn.state is not TurnState.RUNNING for turn in await house.turns(session_id))
 
 
-async def test_readers_who_come_and_go_leave_nothing_behind(calm: House, full: bool) -> None:
+async def test_disconnecting_readers_leak_no_resources(calm: House, full: bool) -> None:
     readers, warm_up, seconds = (50, 60.0, 600.0) if full else (2, 0.0, 0.0)
-    enough = 1000 if full else 0  # to fill what remembers what was asked last
+    enough = 1000 if full else 0  # fills the record of the latest requests
     calm.model.script = slow_and_endless_for_leavers
     await come_and_go(calm.server.url, calm.provider, readers=readers, seconds=warm_up, questions=enough)
     files, memory = await _files_at_rest(calm) if full else 0, calm.server.memory()
@@ -210,7 +215,7 @@ async def test_readers_who_come_and_go_leave_nothing_behind(calm: House, full: b
 
 
 async def _files_at_rest(house: House) -> int:
-    """How many file handles the server has once everybody has gone: the fewest of a few looks."""
+    """The minimum number of open files of the server after all readers have disconnected."""
     looks = []
     for _ in range(5):
         await asyncio.sleep(1)
@@ -218,10 +223,10 @@ async def _files_at_rest(house: House) -> int:
     return min(looks)
 
 
-# R7: more readers than places.
+# R7: more requests than capacity.
 
 
-async def test_readers_beyond_the_places_are_turned_away_at_once(calm: House, full: bool) -> None:
+async def test_requests_over_capacity_are_rejected_immediately(calm: House, full: bool) -> None:
     calm.model.script = lambda request: replace(cooperative_model(request), fault=Fault.HANG)
     before = calm.asked
     seated = [asyncio.create_task(stream(calm.client, QUESTION)) for _ in range(calm.places)]
@@ -241,7 +246,7 @@ async def test_readers_beyond_the_places_are_turned_away_at_once(calm: House, fu
     await asyncio.wait(seated)
 
 
-async def test_a_crowd_is_noticed_by_nobody_who_has_a_place(full: bool, tmp_path: Path) -> None:
+async def test_a_burst_does_not_slow_admitted_requests(full: bool, tmp_path: Path) -> None:
     if not full:
         pytest.skip("times hold on a quiet machine only: run it with --full-size")
     from bench.crowding import measured
@@ -254,10 +259,10 @@ async def test_a_crowd_is_noticed_by_nobody_who_has_a_place(full: bool, tmp_path
     assert all(figure.passed for figure in figures)
 
 
-# R12: a book that changes while it is read.
+# R12: a book that changes during requests.
 
 
-async def test_a_book_that_is_read_in_again_fails_nobody(calm: House, full: bool) -> None:
+async def test_a_new_ingest_fails_no_request(calm: House, full: bool) -> None:
     readers, times, pause = (50, 20, 0.0) if full else (2, 1, 0.1)
     page, said = calm.pages / "signals" / "fog.md", {calm.generation: "ninety"}
     text, finished, told = page.read_text(), asyncio.Event(), list[Told]()
@@ -290,10 +295,10 @@ def _has(told: list[Told], enough: int) -> bool:
     return len(told) >= enough
 
 
-# R13: what a server needs is taken away, and given back.
+# R13: resources that fail and recover.
 
 
-async def test_without_space_on_the_disk_no_half_turn_is_kept(calm: House) -> None:
+async def test_a_full_disk_stores_no_partial_turn(calm: House) -> None:
     mine = await session(calm.client)
     with _no_space(calm.server):
         refused = await ask(calm.client, QUESTION, session_id=mine)
@@ -308,7 +313,7 @@ async def test_without_space_on_the_disk_no_half_turn_is_kept(calm: House) -> No
 
 @contextmanager
 def _no_space(server: Live) -> Iterator[None]:
-    """As long as this lasts, the server can write to no file."""
+    """Inside this context the server cannot write to any file."""
     before = resource.prlimit(server.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (1, before[1]))
     try:
@@ -317,7 +322,7 @@ def _no_space(server: Live) -> Iterator[None]:
         resource.prlimit(server.pid, resource.RLIMIT_FSIZE, before)
 
 
-async def test_while_the_database_is_locked_that_is_said_and_afterwards_all_is_well(calm: House) -> None:
+async def test_a_locked_database_is_reported_and_recovers(calm: House) -> None:
     mine = await session(calm.client)
     with closing(sqlite3.connect(calm.data / "conversations.db", isolation_level=None)) as database:
         database.execute("BEGIN IMMEDIATE")
@@ -329,7 +334,7 @@ async def test_while_the_database_is_locked_that_is_said_and_afterwards_all_is_w
     assert (await ask(calm.client, QUESTION, session_id=mine)).status_code == 200
 
 
-async def test_a_book_made_with_other_vectors_is_not_searched(calm: House) -> None:
+async def test_an_index_of_another_dimension_is_not_searched(calm: House) -> None:
     with _other_vectors(calm.data / "index"):
         refused = await ask(calm.client, QUESTION)
         assert refused.json()["error"] == "configuration_error"
@@ -341,11 +346,11 @@ async def test_a_book_made_with_other_vectors_is_not_searched(calm: House) -> No
 
 @contextmanager
 def _other_vectors(index: Path) -> Iterator[None]:
-    """As long as this lasts, the book is one whose vectors have another dimension."""
+    """Inside this context the index has vectors of another dimension."""
     current = (index / "CURRENT").read_text()
     copy_tree(index / current, index / "g999999")
-    with closing(sqlite3.connect(index / "g999999" / CATALOGUE)) as catalogue, catalogue:
-        changed = catalogue.execute("UPDATE facts SET value = replace(value, '384', '512') WHERE name = 'identity'")
+    with closing(sqlite3.connect(index / "g999999" / CATALOG_FILE)) as catalog, catalog:
+        changed = catalog.execute("UPDATE facts SET value = replace(value, '384', '512') WHERE name = 'identity'")
         assert changed.rowcount == 1
     try:
         (index / "CURRENT").write_text("g999999")

@@ -1,4 +1,4 @@
-"""Killing an ingest that reads a site, also while the pages come. Only at full size: 50 times."""
+"""Killing an ingest of a site, also during the crawl. Only at full size: 50 times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.embeddings.minilm.embedder import AHEAD, cores
+from bythebook.embeddings.minilm.embedder import TASKS_PER_CORE, available_cores
 from tests.support.index_contents import contents
 from tests.support.ingest_kills import HERE, MOMENTS, Killing, show
 
@@ -23,7 +23,7 @@ KILLS = 50
 
 @dataclass
 class SiteKilling(Killing):
-    """The same with pages that a site shows."""
+    """`IngestKiller` with the pages of a site."""
 
     url: str = ""
 
@@ -36,14 +36,14 @@ class SiteKilling(Killing):
 
 
 class Shown(SimpleHTTPRequestHandler):
-    """A folder: its list of files leads to each of them. Every page is sent, as dates are told to the second only."""
+    """Serves a folder with an index page. All pages are sent, because dates have a resolution of a second."""
 
     def do_GET(self) -> None:
         del self.headers["If-Modified-Since"]
         super().do_GET()
 
     def log_message(self, *_arguments: object) -> None:
-        """Nobody reads it."""
+        """Requests are not logged."""
 
 
 @contextmanager
@@ -56,7 +56,7 @@ def shown(folder: Path) -> Iterator[str]:
         thread.join()
 
 
-async def test_a_killed_ingest_of_a_site_leaves_a_whole_book_and_is_taken_up_again(
+async def test_a_killed_ingest_of_a_site_keeps_the_book_intact_and_is_resumed(
     model_folder: Path, tmp_path: Path, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if not request.config.getoption("--full-size"):
@@ -77,4 +77,4 @@ async def test_a_killed_ingest_of_a_site_leaves_a_whole_book_and_is_taken_up_aga
     with capsys.disabled():
         show(killing, seen)
     assert all(killing.moments[name] for name in MOMENTS)
-    assert killing.embedded_twice <= AHEAD * cores() * KILLS
+    assert killing.embedded_twice <= TASKS_PER_CORE * available_cores() * KILLS

@@ -1,4 +1,4 @@
-"""Where sentences end."""
+"""Sentence segmentation."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bythebook.chunking.sentences import sentences
+from bythebook.chunking.sentences import split_sentences
 
 
 def cut(text: str) -> list[str]:
-    return [text[start:end] for start, end in sentences(text)]
+    return [text[start:end] for start, end in split_sentences(text)]
 
 
 @pytest.mark.parametrize(
@@ -48,13 +48,13 @@ def cut(text: str) -> list[str]:
         pytest.param("One line\nAnother line", ["One line", "Another line"], id="a line break"),
     ],
 )
-def test_sentences(text: str, expected: list[str]) -> None:
+def test_splits_sentences(text: str, expected: list[str]) -> None:
     assert cut(text) == expected
 
 
 @given(st.text(alphabet=st.sampled_from("aB1 .!?…。\n\"')“”「」-"), max_size=80) | st.text(max_size=80))
-def test_sentences_leave_out_nothing_but_white_space(text: str) -> None:
-    spans = list(sentences(text))
+def test_sentences_omit_only_white_space(text: str) -> None:
+    spans = list(split_sentences(text))
 
     assert "".join("".join(text[start:end].split()) for start, end in spans) == "".join(text.split())
     assert all(first[1] <= second[0] for first, second in itertools.pairwise(spans))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,39 +12,43 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 from sqlalchemy import func, select, update
 
-from bythebook.access import ANYONE, SITE_SCOPES, Caller, Limit, Scope
-from bythebook.access.api_keys import Keyring
-from bythebook.access.rate_limiter import Rates
-from bythebook.access.site_tokens import Budgets, reading
+from bythebook.access import ANONYMOUS, SITE_SCOPES, Caller, RateLimit, Scope
+from bythebook.access.api_keys import ApiKeyStore
+from bythebook.access.rate_limiter import RateLimiter
+from bythebook.access.site_tokens import SiteQuotas, identify_reader
 from bythebook.database.engine import Database, open_database
 from bythebook.database.schema import METADATA, keys, rates
 from bythebook.errors import InputError, NotFound, ProviderError, RateLimited, Unavailable
+from bythebook.server.auth import QuotaCharge
+from bythebook.server.streams import AnswerStream, StreamKey, run_question
 from tests.support.rate_limit_process import passes, spawn
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from bythebook.answers.events import Event
+
 T = TypeVar("T")
 
 SITE = "https://docs.example"
-THRICE = Limit(3, 3600)
+THRICE = RateLimit(3, 3600)
 READER = "0123456789abcdef" * 2
 
 
 @pytest.fixture
-def keyring(database: Database) -> Keyring:
-    return Keyring(database)
+def key_store(database: Database) -> ApiKeyStore:
+    return ApiKeyStore(database)
 
 
 @pytest.fixture
-def counting(database: Database) -> Rates:
-    return Rates(database)
+def counting(database: Database) -> RateLimiter:
+    return RateLimiter(database)
 
 
-async def test_a_key_opens_and_its_secret_is_kept_nowhere(keyring: Keyring, database: Database) -> None:
-    key, secret = await keyring.create("laptop", scopes={Scope.SEARCH})
-    assert await keyring.find(secret) == Caller(f"key:{key.id}", frozenset({Scope.SEARCH}), key.id)
-    assert await keyring.list() == (key,)
+async def test_a_key_authenticates_and_its_secret_is_not_stored(key_store: ApiKeyStore, database: Database) -> None:
+    key, secret = await key_store.create("laptop", scopes={Scope.SEARCH})
+    assert await key_store.find(secret) == Caller(f"key:{key.id}", frozenset({Scope.SEARCH}), key.id)
+    assert await key_store.list() == (key,)
 
     def everything(connection: Connection) -> str:
         return str([connection.execute(select(table)).all() for table in METADATA.sorted_tables])
@@ -53,8 +58,8 @@ async def test_a_key_opens_and_its_secret_is_kept_nowhere(keyring: Keyring, data
     assert secret.split("_", 2)[2] not in kept
 
 
-async def test_secrets_are_long_and_never_the_same(keyring: Keyring) -> None:
-    made = {(await keyring.create("same"))[1].split("_", 2)[2] for _ in range(5)}
+async def test_secrets_are_long_and_unique(key_store: ApiKeyStore) -> None:
+    made = {(await key_store.create("same"))[1].split("_", 2)[2] for _ in range(5)}
     assert len(made) == 5
     assert {len(random) for random in made} == {43}, "256 bits in base 64"
 
@@ -86,107 +91,113 @@ def _forged(secret: str) -> dict[str, str]:
     }
 
 
-async def test_nothing_but_the_secret_opens(keyring: Keyring) -> None:
-    _, secret = await keyring.create("")
-    opened = {name: await keyring.admit(forged) for name, forged in _forged(secret).items()}
+async def test_only_the_exact_secret_authenticates(key_store: ApiKeyStore) -> None:
+    _, secret = await key_store.create("")
+    opened = {name: await key_store.authenticate(forged) for name, forged in _forged(secret).items()}
     assert opened == dict.fromkeys(_forged(secret))
 
 
-async def test_a_server_is_open_until_there_is_a_key_and_never_again(keyring: Keyring, database: Database) -> None:
-    worker = Keyring(database)
-    assert await worker.admit("") == ANYONE
-    assert await worker.admit("sk-whatever-a-client-sends") == ANYONE
-    key, secret = await keyring.create("first")
-    assert await worker.admit("") is None
-    assert (await worker.admit(secret)) is not None
-    await keyring.revoke(key.id)
-    assert [await each.admit(secret) for each in (keyring, worker, Keyring(database))] == [None, None, None]
-    assert await Keyring(database).admit("") is None
+async def test_a_server_is_open_only_until_the_first_key(key_store: ApiKeyStore, database: Database) -> None:
+    worker = ApiKeyStore(database)
+    assert await worker.authenticate("") == ANONYMOUS
+    assert await worker.authenticate("sk-whatever-a-client-sends") == ANONYMOUS
+    key, secret = await key_store.create("first")
+    assert await worker.authenticate("") is None
+    assert (await worker.authenticate(secret)) is not None
+    await key_store.revoke(key.id)
+    assert [await each.authenticate(secret) for each in (key_store, worker, ApiKeyStore(database))] == [
+        None,
+        None,
+        None,
+    ]
+    assert await ApiKeyStore(database).authenticate("") is None
 
 
-async def test_a_site_also_closes_the_server(keyring: Keyring) -> None:
-    await keyring.create_site("docs", [SITE], budget=10)
-    assert await keyring.admit("") is None
+async def test_a_site_token_also_closes_the_server(key_store: ApiKeyStore) -> None:
+    await key_store.create_site("docs", [SITE], budget=10)
+    assert await key_store.authenticate("") is None
 
 
-async def test_a_revoked_key_is_refused_at_once_and_stays_on_the_list(keyring: Keyring) -> None:
-    key, secret = await keyring.create("lost")
-    other, others = await keyring.create("kept")
-    revoked = await keyring.revoke(key.id)
+async def test_a_revoked_key_is_rejected_and_stays_listed(key_store: ApiKeyStore) -> None:
+    key, secret = await key_store.create("lost")
+    other, others = await key_store.create("kept")
+    revoked = await key_store.revoke(key.id)
     assert revoked.state == "revoked"
-    assert await keyring.find(secret) is None
-    assert await keyring.find(others) is not None
-    assert await keyring.revoke(key.id) == revoked, "the moment it was first revoked"
-    assert await keyring.list() == (revoked, other)
+    assert await key_store.find(secret) is None
+    assert await key_store.find(others) is not None
+    assert await key_store.revoke(key.id) == revoked, "the moment it was first revoked"
+    assert await key_store.list() == (revoked, other)
 
 
-async def test_no_other_key_is_revoked_by_mistake(keyring: Keyring) -> None:
-    _, secret = await keyring.create("")
+async def test_an_unknown_id_revokes_no_key(key_store: ApiKeyStore) -> None:
+    _, secret = await key_store.create("")
     for key_id in ("", "000000000000", "' OR 1=1", "a\0b", "\ud800"):
         with pytest.raises(NotFound, match="keys list"):
-            await keyring.revoke(key_id)
-    assert await keyring.find(secret) is not None
+            await key_store.revoke(key_id)
+    assert await key_store.find(secret) is not None
 
 
-async def test_a_key_is_good_until_it_expires(keyring: Keyring) -> None:
+async def test_a_key_is_valid_until_it_expires(key_store: ApiKeyStore) -> None:
     now = datetime.now(UTC)
-    _, fresh = await keyring.create("", expires_at=now + timedelta(days=1))
-    expired, stale = await keyring.create("", expires_at=now)
-    assert await keyring.find(fresh) is not None
-    assert await keyring.find(stale) is None
+    _, fresh = await key_store.create("", expires_at=now + timedelta(days=1))
+    expired, stale = await key_store.create("", expires_at=now)
+    assert await key_store.find(fresh) is not None
+    assert await key_store.find(stale) is None
     assert expired.state == "expired"
 
 
-async def test_the_token_of_a_site_brings_readers_who_may_do_little(keyring: Keyring) -> None:
-    site, token = await keyring.create_site("docs", [SITE, "http://localhost:3000"], budget=7)
-    caller = await keyring.find(token)
+async def test_a_site_token_has_limited_scopes(key_store: ApiKeyStore) -> None:
+    site, token = await key_store.create_site("docs", [SITE, "http://localhost:3000"], budget=7)
+    caller = await key_store.find(token)
     assert caller is not None
-    assert caller.site
+    assert caller.is_site_reader
     assert (caller.scopes, caller.budget, caller.key_id) == (SITE_SCOPES, 7, site.id)
     assert caller.origins == {SITE, "http://localhost:3000"}
-    assert await keyring.list() == (site,)
+    assert await key_store.list() == (site,)
 
 
-async def test_readers_of_a_site_who_do_not_say_who_they_are_share_nothing(keyring: Keyring) -> None:
-    site, token = await keyring.create_site("docs", [SITE], budget=7)
-    found = [await keyring.find(token) for _ in range(3)]
+async def test_unidentified_readers_of_a_site_have_separate_identities(key_store: ApiKeyStore) -> None:
+    site, token = await key_store.create_site("docs", [SITE], budget=7)
+    found = [await key_store.find(token) for _ in range(3)]
     readers = {caller.user_id for caller in found if caller}
     assert len(readers) == 3
     assert all(reader.startswith(f"site:{site.id}:") for reader in readers)
 
 
-async def test_no_key_can_be_made_of_a_sites_token(keyring: Keyring) -> None:
-    site, token = await keyring.create_site("docs", [SITE], budget=7)
+async def test_a_site_token_cannot_be_turned_into_a_key(key_store: ApiKeyStore) -> None:
+    site, token = await key_store.create_site("docs", [SITE], budget=7)
     derived = [token.replace("btbsite_", "btb_"), f"btb_{token}", f"btb_{site.id}_{READER}{'A' * 11}"]
-    assert [await keyring.find(each) for each in derived] == [None, None, None]
+    assert [await key_store.find(each) for each in derived] == [None, None, None]
 
 
-async def test_a_site_gets_no_further_even_where_its_row_says_so(keyring: Keyring, database: Database) -> None:
-    _, token = await keyring.create_site("docs", [SITE], budget=7)
+async def test_a_site_token_is_limited_even_if_its_row_has_more_scopes(
+    key_store: ApiKeyStore, database: Database
+) -> None:
+    _, token = await key_store.create_site("docs", [SITE], budget=7)
     more = update(keys).values(scopes=" ".join(Scope), budget=None)
     await database.write(lambda connection: connection.execute(more))
-    caller = await keyring.find(token)
+    caller = await key_store.find(token)
     assert caller is not None
     assert (caller.scopes, caller.budget) == (SITE_SCOPES, 0)
     await database.write(lambda connection: connection.execute(update(keys).values(origins="")))
-    assert await keyring.find(token) is None
+    assert await key_store.find(token) is None
 
 
-async def test_the_origins_are_those_of_sites_that_are_still_good(keyring: Keyring) -> None:
-    assert await keyring.origins() == frozenset()
-    await keyring.create("a key has none")
-    await keyring.create_site("one", [SITE], budget=1)
-    gone, _ = await keyring.create_site("two", ["https://gone.example"], budget=1)
-    await keyring.create_site("three", ["https://old.example"], budget=1, expires_at=datetime.now(UTC))
-    await keyring.revoke(gone.id)
-    assert await keyring.origins() == {SITE}
+async def test_origins_lists_active_site_tokens_only(key_store: ApiKeyStore) -> None:
+    assert await key_store.origins() == frozenset()
+    await key_store.create("a key has none")
+    await key_store.create_site("one", [SITE], budget=1)
+    gone, _ = await key_store.create_site("two", ["https://gone.example"], budget=1)
+    await key_store.create_site("three", ["https://old.example"], budget=1, expires_at=datetime.now(UTC))
+    await key_store.revoke(gone.id)
+    assert await key_store.origins() == {SITE}
 
 
 WRONG: dict[str, dict[str, Any]] = {
     "its scopes are among": {"scopes": {Scope.ASK, Scope.ADMIN}},
     "is public": {"scopes": ()},
     "needs the site's origin": {"origins": []},
-    "no origin": {"origins": ["*"]},
+    "not an origin": {"origins": ["*"]},
     "at least 1": {"budget": 0},
     "printable": {"name": "\x1b[2J"},
     "at most 100": {"name": "n" * 101},
@@ -194,41 +205,41 @@ WRONG: dict[str, dict[str, Any]] = {
 }
 
 
-async def test_what_no_site_can_have(keyring: Keyring) -> None:
+async def test_rejects_invalid_site_tokens(key_store: ApiKeyStore) -> None:
     for complaint, wrong in WRONG.items():
         given: dict[str, Any] = {"name": "docs", "origins": [SITE], "budget": 5} | wrong
         with pytest.raises(InputError, match=complaint):
-            await keyring.create_site(given.pop("name"), given.pop("origins"), **given)
-    assert await keyring.is_open()
+            await key_store.create_site(given.pop("name"), given.pop("origins"), **given)
+    assert await key_store.is_open()
 
 
-async def test_a_key_that_can_do_nothing_is_not_made(keyring: Keyring) -> None:
+async def test_rejects_a_key_without_scopes(key_store: ApiKeyStore) -> None:
     with pytest.raises(InputError, match="needs a scope"):
-        await keyring.create("", scopes=())
+        await key_store.create("", scopes=())
 
 
-async def refused(rates: Rates, subject: str, limit: Limit) -> float:
+async def refused(rates: RateLimiter, subject: str, limit: RateLimit) -> float:
     with pytest.raises(RateLimited) as caught:
         await rates.hit(subject, limit)
     assert caught.value.retry_after is not None
     return caught.value.retry_after
 
 
-async def test_the_limit_passes_and_not_one_more(counting: Rates, database: Database) -> None:
+async def test_admits_exactly_the_limit(counting: RateLimiter, database: Database) -> None:
     for _ in range(3):
         await counting.hit("a", THRICE)
     wait = await refused(counting, "a", THRICE)
     assert 3000 <= wait <= 3600
     assert wait == int(wait)
     await refused(counting, "a", THRICE)
-    await refused(Rates(database), "a", THRICE)
+    await refused(RateLimiter(database), "a", THRICE)
     await counting.hit("b", THRICE)
 
 
-async def test_counting_starts_afresh_when_the_time_is_over(counting: Rates, database: Database) -> None:
+async def test_a_new_window_starts_after_the_old_one(counting: RateLimiter, database: Database) -> None:
     for _ in range(3):
         await counting.hit("a", THRICE)
-    await refused(Rates(database), "a", THRICE)
+    await refused(RateLimiter(database), "a", THRICE)
     await _turn_the_clock(database, 3601)
     for _ in range(3):
         await counting.hit("a", THRICE)
@@ -259,9 +270,9 @@ class Watched:
     async def close(self) -> None: ...
 
 
-async def test_a_flood_costs_the_database_nothing(database: Database) -> None:
+async def test_rejected_requests_do_not_reach_the_database(database: Database) -> None:
     watched = Watched(database)
-    counting = Rates(watched)
+    counting = RateLimiter(watched)
     for _ in range(3):
         await counting.hit("a", THRICE)
     for _ in range(100):
@@ -269,40 +280,40 @@ async def test_a_flood_costs_the_database_nothing(database: Database) -> None:
     assert watched.asked == 4, "one for each that passed, and one for the first that did not"
 
 
-async def test_what_is_over_is_cleaned_away(counting: Rates, database: Database) -> None:
+async def test_expired_windows_are_deleted(counting: RateLimiter, database: Database) -> None:
     for number in range(5):
         await counting.hit(f"address:192.0.2.{number}", THRICE)
     await _turn_the_clock(database, 3601)
-    await Rates(database, clean_every=0).hit("key:a", THRICE)
+    await RateLimiter(database, cleanup_interval=0).hit("key:a", THRICE)
     left = await database.read(lambda connection: connection.execute(select(rates.c.subject)).scalars().all())
     assert left == ["key:a"]
 
 
-async def test_what_was_given_back_can_be_taken_again(counting: Rates) -> None:
-    taken = [await counting.take("a", THRICE) for _ in range(3)]
+async def test_a_released_reservation_can_be_reserved_again(counting: RateLimiter) -> None:
+    taken = [await counting.reserve("a", THRICE) for _ in range(3)]
     for _ in range(4):
         with pytest.raises(RateLimited):
-            await counting.take("a", THRICE)
-    await counting.give_back(taken[0])
-    again = await counting.take("a", THRICE)
+            await counting.reserve("a", THRICE)
+    await counting.release(taken[0])
+    again = await counting.reserve("a", THRICE)
     assert again == replace(taken[0], until=again.until)
     with pytest.raises(RateLimited):
-        await counting.take("a", THRICE)
+        await counting.reserve("a", THRICE)
 
 
-async def test_what_an_earlier_window_took_is_not_given_back_to_this_one(counting: Rates, database: Database) -> None:
-    old = await counting.take("a", THRICE)
+async def test_a_release_does_not_affect_a_later_window(counting: RateLimiter, database: Database) -> None:
+    old = await counting.reserve("a", THRICE)
     await _turn_the_clock(database, 3601)
-    await counting.take("a", THRICE)
-    await counting.give_back(old)
+    await counting.reserve("a", THRICE)
+    await counting.release(old)
     assert await database.read(lambda connection: connection.scalar(select(rates.c.taken))) == 1
 
 
-async def test_many_at_once_pass_no_limit(counting: Rates) -> None:
+async def test_concurrent_requests_do_not_exceed_the_limit(counting: RateLimiter) -> None:
     assert await passes(counting, 60, 7) == 7
 
 
-async def test_two_processes_at_once_pass_no_limit(url: str) -> None:
+async def test_two_processes_do_not_exceed_the_limit(url: str) -> None:
     # SQLite's users wait for each other; on a busy machine nobody shall give up.
     patient = f"{url}?timeout=60" if url.startswith("sqlite") else url
     async with open_database(patient) as database:
@@ -312,34 +323,36 @@ async def test_two_processes_at_once_pass_no_limit(url: str) -> None:
             assert other.stdout.readline() == "open\n"
             other.stdin.write("go\n")
             other.stdin.flush()
-            passed = [await passes(Rates(database), 40, 30), int(other.communicate()[0])]
+            passed = [await passes(RateLimiter(database), 40, 30), int(other.communicate()[0])]
     assert sum(passed) == 30, f"they let {passed} through"
 
 
-async def _site(keyring: Keyring, budget: int) -> Caller:
-    _, token = await keyring.create_site("docs", [SITE], budget=budget)
-    caller = await keyring.find(token)
+async def _site(key_store: ApiKeyStore, budget: int) -> Caller:
+    _, token = await key_store.create_site("docs", [SITE], budget=budget)
+    caller = await key_store.find(token)
     assert caller is not None
     return caller
 
 
-async def test_a_site_asks_so_many_questions_a_day_whoever_reads_it(keyring: Keyring, counting: Rates) -> None:
-    site, other = await _site(keyring, 2), await _site(keyring, 2)
-    budgets = Budgets(counting)
-    await budgets.spend(reading(site, None))
-    await budgets.spend(reading(site, READER))
+async def test_the_daily_quota_is_shared_by_all_readers_of_a_site(
+    key_store: ApiKeyStore, counting: RateLimiter
+) -> None:
+    site, other = await _site(key_store, 2), await _site(key_store, 2)
+    quotas = SiteQuotas(counting)
+    await quotas.charge(identify_reader(site, None))
+    await quotas.charge(identify_reader(site, READER))
     with pytest.raises(RateLimited, match="its 2 questions of today") as caught:
-        await budgets.spend(reading(site, READER))
+        await quotas.charge(identify_reader(site, READER))
     assert 1 <= (caught.value.retry_after or 0) <= 86400
-    await budgets.spend(other)
+    await quotas.charge(other)
 
 
-async def test_those_without_a_budget_spend_none(keyring: Keyring, counting: Rates, database: Database) -> None:
-    _, secret = await keyring.create("")
-    for caller in (ANYONE, await keyring.find(secret)):
+async def test_other_callers_are_not_charged(key_store: ApiKeyStore, counting: RateLimiter, database: Database) -> None:
+    _, secret = await key_store.create("")
+    for caller in (ANONYMOUS, await key_store.find(secret)):
         assert caller is not None
-        assert await Budgets(counting).spend(caller) is None
-        await Budgets(counting).refund(None)
+        assert await SiteQuotas(counting).charge(caller) is None
+        await SiteQuotas(counting).refund(None)
     assert await database.read(lambda connection: connection.scalar(select(func.count()).select_from(rates))) == 0
 
 
@@ -353,14 +366,21 @@ async def test_those_without_a_budget_spend_none(keyring: Keyring, counting: Rat
         pytest.param(GeneratorExit(), 0, id="a question whose reader left is not"),
     ],
 )
-async def test_what_a_question_costs_its_site(
-    keyring: Keyring, counting: Rates, error: BaseException, left: int
+async def test_rejected_questions_are_refunded(
+    key_store: ApiKeyStore, counting: RateLimiter, error: BaseException, left: int
 ) -> None:
-    site, budgets = await _site(keyring, 1), Budgets(counting)
-    with pytest.raises(type(error)):
-        async with budgets.spending(site):
-            raise error
+    site, quotas = await _site(key_store, 1), SiteQuotas(counting)
+
+    async def rejected() -> AsyncGenerator[Event]:
+        raise error
+        yield
+
+    stream = AnswerStream(StreamKey("", ""))
+    charge = await QuotaCharge.create(quotas, site)
+    with suppress(GeneratorExit):
+        await run_question(stream, rejected(), charge=charge)
+    assert [event.name for event in stream.events] == ([] if isinstance(error, GeneratorExit) else ["state", "error"])
     for _ in range(left):
-        await budgets.spend(site)
+        await quotas.charge(site)
     with pytest.raises(RateLimited):
-        await budgets.spend(site)
+        await quotas.charge(site)

@@ -1,4 +1,4 @@
-"""What every place for conversations promises, on SQLite and on a real PostgreSQL server."""
+"""The contract of every conversation store, on SQLite and on a real PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 
-from bythebook.conversations import Conversation, ConversationTurn, Message, Status, ToolCall, TurnState
+from bythebook.conversations import Conversation, ConversationStatus, ConversationTurn, Message, ToolCall, TurnState
 from bythebook.conversations.store import open_conversations
 from bythebook.errors import InputError, NotFound, Unavailable
 from bythebook.retrieval import RetrievalResult
@@ -47,7 +47,7 @@ def exchange(question: str, answer: str) -> list[Message]:
 
 
 async def finish(store: Conversations, turn: ConversationTurn, answer: str = "A framework.") -> ConversationTurn:
-    done = turn.completed({"answer": answer}, retrieval_results=[FOUND], duration_seconds=0.5)
+    done = turn.complete({"answer": answer}, retrieval_results=[FOUND], duration_seconds=0.5)
     await store.finish_turn(done, exchange(turn.question, answer))
     return done
 
@@ -67,7 +67,7 @@ async def test_a_conversation_is_loaded_as_it_was_created(store: Conversations) 
     assert await store.load(started.id, user_id="ada") == started
 
 
-async def test_everything_said_in_a_turn_is_kept(store: Conversations) -> None:
+async def test_all_messages_of_a_turn_are_stored(store: Conversations) -> None:
     conversation = await start(store)
     turn, before = await store.begin_turn(conversation, QUESTION, user_id="")
     said = [
@@ -76,7 +76,7 @@ async def test_everything_said_in_a_turn_is_kept(store: Conversations) -> None:
         Message("tool", '{"results": []}', tool_call_id="a", name="search_docs"),
         Message("assistant", "A framework [1].", token_count=6, citations=({"number": 1, "quote": "is a framework"},)),
     ]
-    done = turn.completed(
+    done = turn.complete(
         {"answer": "A framework [1].", "grounded": True},
         retrieval_results=[FOUND],
         duration_seconds=0.25,
@@ -86,7 +86,12 @@ async def test_everything_said_in_a_turn_is_kept(store: Conversations) -> None:
 
     after = await store.load(conversation, user_id="")
     assert after.messages == [*before.messages, *said]
-    assert (after.status, after.turn_count, after.retrieval_count, after.total_tokens) == (Status.COMPLETED, 1, 1, 15)
+    assert (after.status, after.turn_count, after.retrieval_count, after.total_tokens) == (
+        ConversationStatus.COMPLETED,
+        1,
+        1,
+        15,
+    )
     assert await store.turns(conversation, user_id="") == [done]
 
 
@@ -105,11 +110,11 @@ async def test_a_search_made_before_the_model_was_asked_is_counted(store: Conver
         pytest.param("x" * 100_000, id="long"),
     ],
 )
-async def test_any_text_is_kept_as_it_is(store: Conversations, text: str) -> None:
+async def test_any_text_is_stored_unchanged(store: Conversations, text: str) -> None:
     conversation = await start(store)
     turn, _ = await store.begin_turn(conversation, text, user_id="")
     response = {"answer": text, "odd": "\0 and \ud800", "number": 0.1}
-    done = turn.completed(response, retrieval_results=[], duration_seconds=0.1)
+    done = turn.complete(response, retrieval_results=[], duration_seconds=0.1)
     await store.finish_turn(done, exchange(text, text))
     assert await store.turns(conversation, user_id="") == [done]
     assert [m.content for m in (await store.load(conversation, user_id="")).messages[1:]] == [text, text]
@@ -119,7 +124,7 @@ async def test_turns_are_numbered_from_one_and_a_failed_one_keeps_its_number(sto
     conversation = await start(store)
     await ask(store, conversation)
     turn, _ = await store.begin_turn(conversation, QUESTION, user_id="")
-    failed = turn.failed("timeout", duration_seconds=30.0)
+    failed = turn.fail("timeout", duration_seconds=30.0)
     await store.finish_turn(failed, [])
     await ask(store, conversation)
     C, F = TurnState.COMPLETED, TurnState.FAILED  # noqa: N806
@@ -129,12 +134,12 @@ async def test_turns_are_numbered_from_one_and_a_failed_one_keeps_its_number(sto
     assert ([m.role for m in loaded.messages], loaded.turn_count) == (["system", *["user", "assistant"] * 2], 2)
 
 
-async def test_a_turn_begins_with_the_conversation_as_a_model_is_shown_it(store: Conversations) -> None:
+async def test_begin_turn_returns_the_model_window(store: Conversations) -> None:
     conversation = await start(store, max_history=6)
     for number in range(1, 5):
         await ask(store, conversation, f"{number}?")
     _, shown = await store.begin_turn(conversation, "5?", user_id="")
-    assert (shown.status, shown.turn_count) == (Status.ACTIVE, 4)
+    assert (shown.status, shown.turn_count) == (ConversationStatus.ACTIVE, 4)
     shown.add_message(Message("user", "5?"))
     assert [m.content for m in shown.window()[1:]] == ["3?", "About 3?", "4?", "About 4?", "5?"]
     everything = await store.load(conversation, user_id="")
@@ -155,26 +160,26 @@ async def test_only_a_whole_exchange_completes_a_turn(store: Conversations, said
     conversation = await start(store)
     turn, _ = await store.begin_turn(conversation, QUESTION, user_id="")
     with pytest.raises(InputError):
-        await store.finish_turn(turn.completed({}, retrieval_results=[], duration_seconds=0.1), said)
-    await store.finish_turn(turn.failed("api_error", duration_seconds=0.1), [])
+        await store.finish_turn(turn.complete({}, retrieval_results=[], duration_seconds=0.1), said)
+    await store.finish_turn(turn.fail("api_error", duration_seconds=0.1), [])
     assert await states(store, conversation) == [(1, TurnState.FAILED)]
     assert len((await store.load(conversation, user_id="")).messages) == 1
 
 
-async def test_a_turn_is_finished_once_and_as_something(store: Conversations) -> None:
+async def test_a_turn_is_finished_exactly_once(store: Conversations) -> None:
     conversation = await start(store)
     turn, _ = await store.begin_turn(conversation, QUESTION, user_id="")
     with pytest.raises(InputError, match="still running"):
         await store.finish_turn(turn, [])
     with pytest.raises(InputError, match="keeps no messages"):
-        await store.finish_turn(turn.failed("timeout", duration_seconds=1.0), exchange("Why?", "So."))
+        await store.finish_turn(turn.fail("timeout", duration_seconds=1.0), exchange("Why?", "So."))
     done = await finish(store, turn)
     with pytest.raises(Unavailable, match="no longer running"):
         await finish(store, turn, "Another answer.")
     assert await store.turns(conversation, user_id="") == [done]
 
 
-async def test_a_clock_that_is_behind_does_not_turn_time_back(store: Conversations) -> None:
+async def test_timestamps_never_decrease(store: Conversations) -> None:
     ahead = datetime.now(UTC) + timedelta(hours=1)
     conversation = Conversation([Message("system", "Answer.", timestamp=ahead)])
     await store.create(conversation)
@@ -182,11 +187,11 @@ async def test_a_clock_that_is_behind_does_not_turn_time_back(store: Conversatio
     assert [m.timestamp for m in (await store.load(conversation.id, user_id="")).messages] == [ahead] * 3
 
 
-async def test_what_cannot_be_json_is_refused(store: Conversations) -> None:
+async def test_values_that_are_not_json_are_rejected(store: Conversations) -> None:
     conversation = await start(store)
     turn, _ = await store.begin_turn(conversation, QUESTION, user_id="")
     with pytest.raises(InputError, match="JSON"):
-        await store.finish_turn(turn.completed({"at": FOUND}, retrieval_results=[], duration_seconds=1.0), [])
+        await store.finish_turn(turn.complete({"at": FOUND}, retrieval_results=[], duration_seconds=1.0), [])
 
 
 async def test_a_conversation_is_created_once_and_with_a_system_message(store: Conversations) -> None:
@@ -218,7 +223,7 @@ async def test_foreign_and_absent_conversations_look_the_same(
             await verb(store, this, user)
         said.add(str(caught.value))
     assert len(said) == 1
-    assert (await store.load(theirs, user_id="ada")).status is Status.CREATED
+    assert (await store.load(theirs, user_id="ada")).status is ConversationStatus.CREATED
 
 
 async def test_the_latest_conversations_come_first(store: Conversations) -> None:
@@ -242,7 +247,12 @@ async def test_after_a_reset_only_the_system_message_is_loaded_and_the_numbers_g
         await ask(store, conversation)
     await store.reset(conversation, user_id="")
     loaded = await store.load(conversation, user_id="")
-    assert (loaded.id, len(loaded.messages), loaded.status, loaded.turn_count) == (conversation, 1, Status.ACTIVE, 5)
+    assert (loaded.id, len(loaded.messages), loaded.status, loaded.turn_count) == (
+        conversation,
+        1,
+        ConversationStatus.ACTIVE,
+        5,
+    )
     turn, shown = await store.begin_turn(conversation, "And now?", user_id="")
     assert (turn.number, len(shown.messages)) == (6, 1)
     await finish(store, turn)
@@ -253,7 +263,7 @@ async def test_after_a_reset_only_the_system_message_is_loaded_and_the_numbers_g
     assert len(await store.turns(conversation, user_id="")) == 6
 
 
-async def test_a_reset_waits_for_the_answer_that_is_on_its_way(store: Conversations) -> None:
+async def test_a_reset_waits_for_the_running_turn(store: Conversations) -> None:
     conversation = await start(store)
     turn, _ = await store.begin_turn(conversation, QUESTION, user_id="")
     async with asyncio.TaskGroup() as tasks:
@@ -263,7 +273,7 @@ async def test_a_reset_waits_for_the_answer_that_is_on_its_way(store: Conversati
     assert len((await store.load(conversation, user_id="")).messages) == 1
 
 
-async def test_a_deleted_conversation_is_gone_with_the_answer_on_its_way(store: Conversations) -> None:
+async def test_deleting_a_conversation_discards_a_pending_answer(store: Conversations) -> None:
     conversation = await start(store)
     await ask(store, conversation)
     turn, _ = await store.begin_turn(conversation, QUESTION, user_id="")
@@ -274,7 +284,7 @@ async def test_a_deleted_conversation_is_gone_with_the_answer_on_its_way(store: 
     assert await store.latest(user_id="", limit=9) == []
 
 
-async def test_conversations_nobody_uses_expire(store: Conversations) -> None:
+async def test_inactive_conversations_expire(store: Conversations) -> None:
     idle, used = await start(store), await start(store)
     moment = datetime.now(UTC)
     await ask(store, used)
@@ -296,7 +306,7 @@ async def test_the_next_question_waits_for_the_answer_and_sees_it(store: Convers
     assert (second.number, [m.content for m in shown.messages[1:]]) == (2, ["1?", "The first answer."])
 
 
-async def test_fifty_questions_at_once_are_answered_in_the_order_they_came(store: Conversations) -> None:
+async def test_fifty_concurrent_turns_run_in_order_of_arrival(store: Conversations) -> None:
     conversation = await start(store)
     questions = [f"Question {number}?" for number in range(1, 51)]
     async with asyncio.TaskGroup() as tasks:
@@ -311,7 +321,7 @@ async def test_fifty_questions_at_once_are_answered_in_the_order_they_came(store
     assert loaded.turn_count == 50
 
 
-async def test_several_servers_order_the_turns_of_one_conversation(url: str) -> None:
+async def test_turns_of_several_servers_are_serialized(url: str) -> None:
     async with AsyncExitStack() as stack:
         servers = [await stack.enter_async_context(open_conversations(url)) for _ in range(6)]
         conversation = await start(servers[0])
@@ -328,7 +338,7 @@ async def test_conversations_do_not_wait_for_each_other(store: Conversations) ->
     assert (await ask(store, other)).number == 1
 
 
-async def test_waiting_has_an_end(url: str) -> None:
+async def test_waiting_for_a_turn_times_out(url: str) -> None:
     async with open_conversations(url, patience=0.1) as store:
         conversation = await start(store)
         turn, _ = await store.begin_turn(conversation, QUESTION, user_id="")
@@ -338,7 +348,7 @@ async def test_waiting_has_an_end(url: str) -> None:
         assert await states(store, conversation) == [(1, TurnState.COMPLETED)]
 
 
-async def test_a_reader_who_leaves_while_waiting_leaves_no_trace(store: Conversations) -> None:
+async def test_cancelling_a_waiting_turn_leaves_no_state(store: Conversations) -> None:
     conversation = await start(store)
     turn, _ = await store.begin_turn(conversation, "1?", user_id="")
     waiting = asyncio.create_task(store.begin_turn(conversation, "2?", user_id=""))
@@ -350,7 +360,7 @@ async def test_a_reader_who_leaves_while_waiting_leaves_no_trace(store: Conversa
     assert (await ask(store, conversation, "3?")).number == 2
 
 
-async def test_readers_who_leave_at_any_moment_hold_nobody_up(url: str, store: Conversations) -> None:
+async def test_cancellation_at_any_moment_blocks_no_other_turn(url: str, store: Conversations) -> None:
     conversation = await start(store)
     async with open_conversations(url, patience=5.0) as other:
         for moment in range(40):
@@ -367,7 +377,7 @@ async def test_readers_who_leave_at_any_moment_hold_nobody_up(url: str, store: C
     assert (loaded.turn_count, len(loaded.messages)) == (completed, 1 + 2 * completed)
 
 
-async def test_a_turn_whose_lease_is_over_is_interrupted_and_its_late_answer_not_kept(url: str) -> None:
+async def test_an_expired_lease_interrupts_the_turn_and_discards_its_late_answer(url: str) -> None:
     async with open_conversations(url, lease=0.0) as slow, open_conversations(url) as other:
         conversation = await start(slow)
         late, _ = await slow.begin_turn(conversation, "1?", user_id="")
@@ -379,7 +389,7 @@ async def test_a_turn_whose_lease_is_over_is_interrupted_and_its_late_answer_not
         assert (await other.load(conversation, user_id="")).turn_count == 1
 
 
-async def test_closing_gives_up_the_turns_that_were_begun(url: str) -> None:
+async def test_closing_interrupts_unfinished_turns(url: str) -> None:
     async with open_conversations(url) as closing:
         conversation = await start(closing)
         await closing.begin_turn(conversation, QUESTION, user_id="")
@@ -387,7 +397,7 @@ async def test_closing_gives_up_the_turns_that_were_begun(url: str) -> None:
         assert await states(store, conversation) == [(1, TurnState.INTERRUPTED)]
 
 
-async def test_a_process_killed_in_the_middle_of_a_turn_leaves_it_interrupted(url: str, store: Conversations) -> None:
+async def test_a_killed_process_leaves_its_turn_interrupted(url: str, store: Conversations) -> None:
     conversation = await start(store)
     with spawn(url, "begin", conversation) as killed:
         assert killed.stdout
@@ -399,7 +409,7 @@ async def test_a_process_killed_in_the_middle_of_a_turn_leaves_it_interrupted(ur
     assert (await ask(store, conversation)).number == 2
 
 
-async def test_the_next_question_does_not_wait_for_a_process_that_was_killed(url: str, store: Conversations) -> None:
+async def test_the_next_turn_does_not_wait_for_a_killed_process(url: str, store: Conversations) -> None:
     conversation = await start(store)
     with spawn(url, "begin", conversation) as killed:
         assert killed.stdout
@@ -420,7 +430,7 @@ async def test_no_acknowledged_turn_is_lost_when_the_process_is_killed(url: str,
             for _ in range(random.Random(seed).randrange(1, 12)):  # noqa: S311
                 acknowledged.append(int(killed.stdout.readline()))
             killed.kill()
-            # What it said before it was killed was said.
+            # Messages acknowledged before the kill must be stored.
             acknowledged += [int(line) for line in killed.stdout if line.endswith("\n")]
     turns = await store.turns(conversation, user_id="")
     kept = {turn.number for turn in turns if turn.state is TurnState.COMPLETED}
@@ -445,7 +455,7 @@ async def test_two_processes_use_one_database_at_once(url: str, store: Conversat
         assert (loaded.turn_count, len(loaded.messages)) == (turns, 1 + 2 * turns)
 
 
-async def test_processes_that_open_a_new_database_at_once_make_it_once(url: str) -> None:
+async def test_concurrent_processes_create_a_new_database_once(url: str) -> None:
     openers = [spawn(url, "open") for _ in range(6)]
     assert [(each.communicate()[0], each.returncode) for each in openers] == [("open\n", 0)] * 6
     async with open_conversations(url) as store:

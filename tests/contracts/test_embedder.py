@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from bythebook.embeddings.config import Choice, Limits
+from bythebook.embeddings.config import EmbedderConfig, EmbedderLimits
 from bythebook.embeddings.factory import hosted_embedder
 from bythebook.embeddings.minilm import download
 from bythebook.embeddings.minilm.embedder import local_embedder
@@ -46,20 +46,20 @@ async def local() -> AsyncIterator[Embedder]:
 @asynccontextmanager
 async def cohere() -> AsyncIterator[Embedder]:
     async with ScriptedEmbeddings(dimension=1024, key="k") as server:
-        choice = Choice("cohere:embed-english-v3.0", url=server.cohere_url, api_key="k", limits=UNHURRIED)
-        async with hosted_embedder(choice, made_with=None) as embedder:
+        choice = EmbedderConfig("cohere:embed-english-v3.0", url=server.cohere_url, api_key="k", limits=UNHURRIED)
+        async with hosted_embedder(choice, embedder_id=None) as embedder:
             yield embedder
 
 
 @asynccontextmanager
 async def openai() -> AsyncIterator[Embedder]:
     async with ScriptedEmbeddings(key="k") as server:
-        choice = Choice("openai:text-embedding-3-small", url=server.openai_url, api_key="k", limits=UNHURRIED)
-        async with hosted_embedder(choice, made_with=None) as embedder:
+        choice = EmbedderConfig("openai:text-embedding-3-small", url=server.openai_url, api_key="k", limits=UNHURRIED)
+        async with hosted_embedder(choice, embedder_id=None) as embedder:
             yield embedder
 
 
-UNHURRIED = Limits(question_seconds=60.0)
+UNHURRIED = EmbedderLimits(question_seconds=60.0)
 """A slow machine is no reason to fail."""
 ADAPTERS: list[Callable[[], AbstractAsyncContextManager[Embedder]]] = [local, cohere, openai]
 
@@ -90,19 +90,19 @@ async def embedder(request: pytest.FixtureRequest) -> AsyncIterator[Embedder]:
 
 
 async def vectors(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
-    return [vector async for vector in embedder.documents(texts)]
+    return [vector async for vector in embedder.embed_documents(texts)]
 
 
 @pytest.mark.parametrize("text", STRANGE.values(), ids=STRANGE)
-async def test_any_text_has_a_vector_of_length_one(embedder: Embedder, text: str) -> None:
+async def test_any_text_has_a_unit_vector(embedder: Embedder, text: str) -> None:
     (document,) = await vectors(embedder, [text])
 
-    for vector in (document, await embedder.query(text)):
+    for vector in (document, await embedder.embed_query(text)):
         assert (vector.shape, vector.dtype.name) == ((embedder.identity.dimension,), "float32")
         assert abs(float(np.linalg.norm(vector)) - 1) < 1e-5
 
 
-async def test_the_same_text_gives_the_same_bits_whatever_stands_beside_it(embedder: Embedder) -> None:
+async def test_a_vector_does_not_depend_on_the_other_texts(embedder: Embedder) -> None:
     alone = [(await vectors(embedder, [text]))[0] for text in TEXTS]
     together = await vectors(embedder, TEXTS)
     reversed_order = await vectors(embedder, TEXTS[::-1])
@@ -111,7 +111,7 @@ async def test_the_same_text_gives_the_same_bits_whatever_stands_beside_it(embed
     assert [v.tobytes() for v in reversed_order[::-1]] == [v.tobytes() for v in alone]
 
 
-async def test_vectors_come_in_the_order_of_their_texts(embedder: Embedder) -> None:
+async def test_vectors_are_in_the_order_of_their_texts(embedder: Embedder) -> None:
     texts = [f"Chapter {number} " + "and so on " * (40 - number) for number in range(40)]
 
     expected = [(await vectors(embedder, [text]))[0].tobytes() for text in texts]
@@ -123,22 +123,22 @@ async def test_no_texts_give_no_vectors(embedder: Embedder) -> None:
     assert await vectors(embedder, []) == []
 
 
-async def test_streams_and_questions_at_once_do_not_disturb_each_other(embedder: Embedder) -> None:
+async def test_concurrent_streams_and_queries_are_independent(embedder: Embedder) -> None:
     alone = [v.tobytes() for v in await vectors(embedder, TEXTS)]
-    question = (await embedder.query("What do robots see with?")).tobytes()
+    question = (await embedder.embed_query("What do robots see with?")).tobytes()
 
     async with asyncio.TaskGroup() as group:
         streams = [group.create_task(vectors(embedder, TEXTS)) for _ in range(3)]
-        questions = [group.create_task(embedder.query("What do robots see with?")) for _ in range(5)]
+        questions = [group.create_task(embedder.embed_query("What do robots see with?")) for _ in range(5)]
 
     assert [[v.tobytes() for v in stream.result()] for stream in streams] == [alone] * 3
     assert [task.result().tobytes() for task in questions] == [question] * 5
 
 
-async def test_a_stream_can_be_left_early_and_the_embedder_still_works(embedder: Embedder) -> None:
+async def test_the_embedder_works_after_a_stream_is_closed_early(embedder: Embedder) -> None:
     many = [f"Sentence number {number} of a very long book." for number in range(100_000)]
 
-    async with aclosing(embedder.documents(many)) as stream:
+    async with aclosing(embedder.embed_documents(many)) as stream:
         first = await anext(stream)
 
     assert first.tobytes() == (await vectors(embedder, many[:1]))[0].tobytes()
@@ -148,7 +148,7 @@ async def test_a_cancelled_stream_stops(embedder: Embedder) -> None:
     started = asyncio.Event()
 
     async def read() -> None:
-        async with aclosing(embedder.documents(["One sentence of many."] * 100_000)) as stream:
+        async with aclosing(embedder.embed_documents(["One sentence of many."] * 100_000)) as stream:
             async for _ in stream:
                 started.set()
 
@@ -163,23 +163,23 @@ async def test_a_cancelled_stream_stops(embedder: Embedder) -> None:
 
 async def test_a_question_is_nearest_to_the_text_that_answers_it(embedder: Embedder) -> None:
     answers = await vectors(embedder, ["Bread is baked for forty minutes.", "The robot charges at its dock."])
-    question = await embedder.query("How many minutes is bread baked for?")
+    question = await embedder.embed_query("How many minutes is bread baked for?")
 
     assert question @ answers[0] > question @ answers[1]
 
 
-async def test_tokens_are_counted_without_limit_and_without_the_models_own(embedder: Embedder) -> None:
-    assert embedder.count("") == 0
-    assert 0 < embedder.count("one") < embedder.count("one two three")
-    assert embedder.count("word " * 5000) >= 5000
-    assert embedder.count("a lone \ud800 surrogate") > 0
+async def test_counts_tokens_beyond_the_window_and_without_special_tokens(embedder: Embedder) -> None:
+    assert embedder.count_tokens("") == 0
+    assert 0 < embedder.count_tokens("one") < embedder.count_tokens("one two three")
+    assert embedder.count_tokens("word " * 5000) >= 5000
+    assert embedder.count_tokens("a lone \ud800 surrogate") > 0
 
 
-async def test_texts_may_still_be_in_the_making(embedder: Embedder) -> None:
+async def test_accepts_an_async_iterator_of_texts(embedder: Embedder) -> None:
     async def made() -> AsyncIterator[str]:
         for text in TEXTS[:2]:
             await asyncio.sleep(0)
             yield text
 
-    arrived = [vector.tobytes() async for vector in embedder.documents(made())]
+    arrived = [vector.tobytes() async for vector in embedder.embed_documents(made())]
     assert arrived == [vector.tobytes() for vector in await vectors(embedder, TEXTS[:2])]

@@ -1,4 +1,4 @@
-"""What every source of pages promises, whichever it is."""
+"""The contract of every page source."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.sources import Kind, Listed, Page, PageSource, Unreadable
+from bythebook.sources import BlockKind, ListedPage, Page, PageSource, Unreadable
 from bythebook.sources.folder import Folder
 from bythebook.sources.projects.project import Project
 from tests.support.site_server import SiteServer, page, serving, site_of
@@ -20,15 +20,15 @@ TEXTS = {"index": ("Lamps", "They glow."), "b": ("Oil", "It burns."), "a": ("Wic
 
 @dataclass
 class Shown:
-    """A source, and ways to change what it is made from."""
+    """A source, and functions that change its content."""
 
     open: Callable[[], PageSource]
-    """The source as a later run opens it."""
+    """Open the source as a later run does."""
     write: Callable[[str, str, str], None]
-    """Give a page a title and a text."""
+    """Set the title and text of a page."""
     remove: Callable[[str], None]
     spoil: Callable[[str], object]
-    """Make a page one that cannot be read."""
+    """Make a page unreadable."""
 
 
 @asynccontextmanager
@@ -125,8 +125,8 @@ async def shown(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         yield made
 
 
-async def listed(source: PageSource) -> list[Listed]:
-    return [entry async for entry in source.listing() if isinstance(entry, Listed)]
+async def listed(source: PageSource) -> list[ListedPage]:
+    return [entry async for entry in source.listing() if isinstance(entry, ListedPage)]
 
 
 async def pages(source: PageSource) -> list[Page]:
@@ -134,7 +134,7 @@ async def pages(source: PageSource) -> list[Page]:
 
 
 def last(url: str) -> str:
-    """What a page is called in its address, whatever shape addresses have."""
+    """The last segment of a page's URL, in any URL style."""
     return url.rstrip("/").rpartition("/")[2].removesuffix(".html")
 
 
@@ -144,29 +144,29 @@ async def test_every_page_is_listed_once_and_always_in_the_same_order(shown: Sho
     assert len({entry.url for entry in first}) == len(first) == 3
 
 
-async def test_a_page_has_the_address_it_is_listed_under(shown: Shown) -> None:
+async def test_a_page_has_the_url_it_is_listed_with(shown: Shown) -> None:
     source = shown.open()
     for entry in await listed(source):
         assert (await source.read(entry)).url == entry.url
 
 
-async def test_a_page_is_read_as_its_reader_sees_it(shown: Shown) -> None:
+async def test_a_page_contains_the_visible_text(shown: Shown) -> None:
     found = {read.title: read for read in await pages(shown.open())}
     assert {title: read.text for title, read in found.items()} == {
         title: f"{title}\n\n{text}" for title, text in TEXTS.values()
     }
     for read in found.values():
         kinds = [(block.kind, read.text[block.start : block.end]) for block in read.blocks]
-        assert kinds == [(Kind.HEADING, read.title), (Kind.PARAGRAPH, read.text.partition("\n\n")[2])]
+        assert kinds == [(BlockKind.HEADING, read.title), (BlockKind.PARAGRAPH, read.text.partition("\n\n")[2])]
 
 
-async def test_reading_again_gives_the_same(shown: Shown) -> None:
+async def test_reading_is_repeatable(shown: Shown) -> None:
     source = shown.open()
     for entry in await listed(source):
         assert await source.read(entry) == await source.read(entry)
 
 
-async def test_the_stamp_stays_until_the_page_changes(shown: Shown) -> None:
+async def test_the_stamp_changes_only_with_the_page(shown: Shown) -> None:
     before = {entry.url: entry.stamp for entry in await listed(shown.open())}
     assert all(before.values())
     shown.write("b", "Oil", "It burns slowly, and it smells of fish.")
@@ -174,7 +174,7 @@ async def test_the_stamp_stays_until_the_page_changes(shown: Shown) -> None:
     assert [url for url in before if before[url] != after[url]] == [url for url in before if last(url) == "b"]
 
 
-async def test_pages_come_and_go(shown: Shown) -> None:
+async def test_added_and_removed_pages_are_listed(shown: Shown) -> None:
     before = {entry.url for entry in await listed(shown.open())}
     shown.remove("b")
     shown.write("c", "Fog", "It hides the light.")
@@ -182,12 +182,12 @@ async def test_pages_come_and_go(shown: Shown) -> None:
     assert {last(url) for url in before ^ after} == {"b", "c"}
 
 
-async def test_what_cannot_be_read_is_told_with_a_reason_and_the_rest_is_read(shown: Shown) -> None:
+async def test_unreadable_pages_are_reported_and_the_rest_is_read(shown: Shown) -> None:
     shown.spoil("b")
     source = shown.open()
     reasons, titles = [], []
     async for entry in source.listing():
-        if not isinstance(entry, Listed):
+        if not isinstance(entry, ListedPage):
             reasons.append(entry.reason)
             continue
         try:
@@ -197,5 +197,5 @@ async def test_what_cannot_be_read_is_told_with_a_reason_and_the_rest_is_read(sh
     assert (sorted(titles), len(reasons), all(reasons)) == (["Lamps", "Wicks"], 1, True)
 
 
-async def test_the_name_is_the_same_in_every_run(shown: Shown) -> None:
+async def test_the_source_name_is_stable(shown: Shown) -> None:
     assert shown.open().name == shown.open().name != ""

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 import pytest_asyncio
 
-from bythebook.index import EVERYWHERE, Filters, Passage, PassageStore
+from bythebook.index import NO_FILTERS, Filters, Passage, PassageStore
 from bythebook.index.edge_store import EdgeStore
-from bythebook.index.qdrant.client import Address, QdrantServer, connected
-from bythebook.index.qdrant.generations import Making, ServerGenerations
+from bythebook.index.qdrant.client import QdrantAddress, QdrantServer, open_server
+from bythebook.index.qdrant.generations import CollectionParams, ServerGenerations
 from bythebook.index.qdrant.store import QdrantStore
-from bythebook.index.terms import Words
+from bythebook.index.terms import Bm25Terms
 from tests.support.passages import passage
 from tests.support.qdrant_book import AVERAGE, MANIFEST
 from tests.support.qdrant_server import LIVE, live_server, running_qdrant
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def edge(folder: Path) -> AsyncIterator[PassageStore]:
-    store = EdgeStore.create(folder / "shard", Words(AVERAGE), dimension=DIMENSION)
+    store = EdgeStore.create(folder / "shard", Bm25Terms(AVERAGE), dimension=DIMENSION)
     yield store
     store.close()
 
@@ -41,7 +41,7 @@ async def edge(folder: Path) -> AsyncIterator[PassageStore]:
 async def qdrant_server(_folder: Path) -> AsyncIterator[PassageStore]:
     """A collection of a server, through the official client over a socket."""
     with running_qdrant() as here:
-        async with connected(Address(here.url), reading_seconds=60.0) as server:
+        async with open_server(QdrantAddress(here.url), reading_seconds=60.0) as server:
             yield await _collection(server)
 
 
@@ -50,17 +50,17 @@ async def qdrant_live(_folder: Path) -> AsyncIterator[PassageStore]:
     """A collection of the server that QDRANT_URL names, removed at the end."""
     async with live_server() as server:
         there = ServerGenerations(server, f"bythebook-contract-{uuid.uuid4()}")
-        name = await there.begin(MANIFEST, Making())
+        name = await there.begin(MANIFEST, CollectionParams())
         try:
-            yield QdrantStore(server, there.collection(name), Words(AVERAGE))
+            yield QdrantStore(server, there.collection(name), Bm25Terms(AVERAGE))
         finally:
             await there.remove(name)
 
 
 async def _collection(server: QdrantServer) -> QdrantStore:
     there = ServerGenerations(server, "book")
-    name = await there.begin(MANIFEST, Making())
-    return QdrantStore(server, there.collection(name), Words(AVERAGE))
+    name = await there.begin(MANIFEST, CollectionParams())
+    return QdrantStore(server, there.collection(name), Bm25Terms(AVERAGE))
 
 
 ADAPTERS: list[Callable[[Path], AbstractAsyncContextManager[PassageStore]]] = [
@@ -94,15 +94,15 @@ async def filled(
 ) -> AsyncIterator[PassageStore]:
     """A store with three passages, for tests that only look."""
     async with request.param(tmp_path_factory.mktemp("filled")) as opened:
-        await opened.change(put=ALL, drop=[])
+        await opened.update(put=ALL, drop=[])
         yield opened
 
 
 ONLY_LOOKS = pytest.mark.asyncio(loop_scope="module")
 
 
-async def ids(store: PassageStore, question: str, *, limit: int = 10, filters: Filters = EVERYWHERE) -> list[str]:
-    found = await store.candidates(vector_of(question), question, limit=limit, filters=filters)
+async def ids(store: PassageStore, question: str, *, limit: int = 10, filters: Filters = NO_FILTERS) -> list[str]:
+    found = await store.search(vector_of(question), question, limit=limit, filters=filters)
     return [candidate.chunk_id for candidate in found]
 
 
@@ -111,13 +111,13 @@ def same(one: Passage, other: Passage) -> bool:
 
 
 async def test_an_empty_store_finds_nothing(store: PassageStore) -> None:
-    assert await store.candidates(vector_of("lamp"), "lamp", limit=5, filters=EVERYWHERE) == []
+    assert await store.search(vector_of("lamp"), "lamp", limit=5, filters=NO_FILTERS) == []
     assert await store.fetch([LAMP.chunk.chunk_id]) == {}
     assert await store.fetch([]) == {}
-    assert await store.count(EVERYWHERE) == 0
+    assert await store.count(NO_FILTERS) == 0
 
 
-async def test_a_passage_is_given_back_as_it_was_put_to_the_bit(store: PassageStore) -> None:
+async def test_returns_a_passage_bit_for_bit(store: PassageStore) -> None:
     strange = passage(
         "```py\n\tprint('ß 中文 🚀')\r\n\u00a0",
         index=7,
@@ -130,7 +130,7 @@ async def test_a_passage_is_given_back_as_it_was_put_to_the_bit(store: PassageSt
         created_at="",
         fence="````py",
     )
-    await store.change(put=[*ALL, strange], drop=[])
+    await store.update(put=[*ALL, strange], drop=[])
     wanted = [strange, HORN]
 
     got = await store.fetch([kept.chunk.chunk_id for kept in wanted])
@@ -139,49 +139,49 @@ async def test_a_passage_is_given_back_as_it_was_put_to_the_bit(store: PassageSt
     assert len(got) == 2
 
 
-async def test_a_chunk_that_does_not_exist_is_not_in_the_answer(store: PassageStore) -> None:
-    await store.change(put=[LAMP], drop=[])
+async def test_missing_chunks_are_left_out(store: PassageStore) -> None:
+    await store.update(put=[LAMP], drop=[])
     assert list(await store.fetch([HORN.chunk.chunk_id, LAMP.chunk.chunk_id])) == [LAMP.chunk.chunk_id]
 
 
-async def test_putting_a_passage_again_replaces_it(store: PassageStore) -> None:
-    await store.change(put=ALL, drop=[])
+async def test_an_upsert_replaces_a_passage(store: PassageStore) -> None:
+    await store.update(put=ALL, drop=[])
     moved = passage(LAMP.chunk.text, vector=vector_of("something else"), url=LAMP.chunk.url, module_name="Moved")
     assert moved.chunk.chunk_id == LAMP.chunk.chunk_id
 
-    await store.change(put=[moved], drop=[])
+    await store.update(put=[moved], drop=[])
 
-    assert await store.count(EVERYWHERE) == 3
+    assert await store.count(NO_FILTERS) == 3
     assert same((await store.fetch([LAMP.chunk.chunk_id]))[LAMP.chunk.chunk_id], moved)
     assert await store.count(Filters(module="Keeping")) == 0
 
 
-async def test_putting_everything_twice_keeps_one_of_each(store: PassageStore) -> None:
-    await store.change(put=ALL, drop=[])
-    await store.change(put=ALL, drop=[])
-    assert await store.count(EVERYWHERE) == 3
+async def test_an_upsert_of_everything_twice_stores_each_once(store: PassageStore) -> None:
+    await store.update(put=ALL, drop=[])
+    await store.update(put=ALL, drop=[])
+    assert await store.count(NO_FILTERS) == 3
     found = await ids(store, "lamp oil")
     assert len(found) == len(set(found)) == 3
 
 
-async def test_a_dropped_passage_is_gone_from_both_rankings(store: PassageStore) -> None:
-    await store.change(put=ALL, drop=[])
-    await store.change(put=[], drop=[HORN.chunk.chunk_id, "00000000-0000-4000-8000-000000000000"])
+async def test_a_deleted_passage_is_gone_from_both_rankings(store: PassageStore) -> None:
+    await store.update(put=ALL, drop=[])
+    await store.update(put=[], drop=[HORN.chunk.chunk_id, "00000000-0000-4000-8000-000000000000"])
 
     assert HORN.chunk.chunk_id not in await ids(store, "The horn warns ships in fog.")
     assert await store.fetch([HORN.chunk.chunk_id]) == {}
-    assert await store.count(EVERYWHERE) == 2
+    assert await store.count(NO_FILTERS) == 2
 
 
-async def test_one_change_may_drop_and_put(store: PassageStore) -> None:
-    await store.change(put=[LAMP], drop=[])
-    await store.change(put=[HORN], drop=[LAMP.chunk.chunk_id])
+async def test_one_update_deletes_and_upserts(store: PassageStore) -> None:
+    await store.update(put=[LAMP], drop=[])
+    await store.update(put=[HORN], drop=[LAMP.chunk.chunk_id])
     assert set(await store.fetch([kept.chunk.chunk_id for kept in ALL])) == {HORN.chunk.chunk_id}
 
 
-async def test_changing_nothing_is_allowed(store: PassageStore) -> None:
-    await store.change(put=[], drop=[])
-    assert await store.count(EVERYWHERE) == 0
+async def test_an_empty_update_is_allowed(store: PassageStore) -> None:
+    await store.update(put=[], drop=[])
+    assert await store.count(NO_FILTERS) == 0
 
 
 def on_their_scale(scores: dict[str, float]) -> dict[str, float]:
@@ -190,14 +190,14 @@ def on_their_scale(scores: dict[str, float]) -> dict[str, float]:
     return {name: (score - mean) / (6 * spread) + 0.5 for name, score in scores.items()}
 
 
-async def test_candidates_have_the_scores_of_both_rankings_on_their_own_scales(store: PassageStore) -> None:
+async def test_scores_are_the_normalised_scores_of_both_rankings(store: PassageStore) -> None:
     more = passage("The flag, the flag: the flag of danger.", url="https://book.example/signals/more")
     everything = [*ALL, more]
-    await store.change(put=everything, drop=[])
+    await store.update(put=everything, drop=[])
     question = "Which flag means danger?"
 
     async def look(vector: Vector | None, text: str) -> dict[str, float]:
-        found = await store.candidates(vector, text, limit=10, filters=EVERYWHERE)
+        found = await store.search(vector, text, limit=10, filters=NO_FILTERS)
         return {candidate.chunk_id: candidate.score for candidate in found}
 
     both, near, worded = (
@@ -215,31 +215,31 @@ async def test_candidates_have_the_scores_of_both_rankings_on_their_own_scales(s
 
 
 @ONLY_LOOKS
-async def test_without_a_vector_and_without_words_there_is_nothing_to_look_for(filled: PassageStore) -> None:
-    assert await filled.candidates(None, "the of", limit=10, filters=EVERYWHERE) == []
+async def test_a_search_without_vector_and_terms_is_empty(filled: PassageStore) -> None:
+    assert await filled.search(None, "the of", limit=10, filters=NO_FILTERS) == []
 
 
-async def test_no_more_candidates_than_wanted_the_best_of_them(store: PassageStore) -> None:
+async def test_returns_the_best_candidates_up_to_the_limit(store: PassageStore) -> None:
     many = [passage(f"The lamp number {number} burns. " * (number % 7), index=number) for number in range(1, 40)]
-    await store.change(put=many, drop=[])
-    look = partial(store.candidates, vector_of("lamp"), "lamp number 7", filters=EVERYWHERE)
+    await store.update(put=many, drop=[])
+    look = partial(store.search, vector_of("lamp"), "lamp number 7", filters=NO_FILTERS)
 
     assert await look(limit=7) == (await look(limit=100))[:7]
 
 
-async def test_each_ranking_puts_forward_at_least_a_hundred(store: PassageStore) -> None:
+async def test_each_ranking_contributes_at_least_a_hundred_candidates(store: PassageStore) -> None:
     near = [passage(f"Number {number}", vector=vector_of("zebra"), index=number) for number in range(100)]
     far = passage("A zebra.", vector=-vector_of("zebra"), url="https://book.example/far")
-    await store.change(put=[*near, far], drop=[])
+    await store.update(put=[*near, far], drop=[])
 
     assert far.chunk.chunk_id in await ids(store, "zebra", limit=1000)
     assert len(await ids(store, "zebra", limit=1000)) == 101
-    nearest = await store.candidates(vector_of("zebra"), "", limit=100, filters=EVERYWHERE)
+    nearest = await store.search(vector_of("zebra"), "", limit=100, filters=NO_FILTERS)
     assert far.chunk.chunk_id not in [candidate.chunk_id for candidate in nearest]
 
 
 @ONLY_LOOKS
-async def test_chunks_are_compared_with_a_vector(filled: PassageStore) -> None:
+async def test_compares_chunks_with_a_vector(filled: PassageStore) -> None:
     vector = vector_of("Which flag means danger?")
     keys = {uuid.UUID(kept.chunk.chunk_id).int: kept for kept in (LAMP, FLAG)}
 
@@ -257,8 +257,8 @@ async def test_chunks_are_compared_with_a_vector(filled: PassageStore) -> None:
     ["", "?!", "the of and", "zzz qqq", "lamp " * 300, "🚀", "\x00"],
     ids=["nothing", "marks", "stop words", "unknown words", "a long text", "emoji", "a null"],
 )
-async def test_any_question_may_be_asked(filled: PassageStore, text: str) -> None:
-    found = await filled.candidates(vector_of(text), text, limit=10, filters=EVERYWHERE)
+async def test_accepts_any_query_text(filled: PassageStore, text: str) -> None:
+    found = await filled.search(vector_of(text), text, limit=10, filters=NO_FILTERS)
     assert {candidate.chunk_id for candidate in found} == {kept.chunk.chunk_id for kept in ALL}
 
 
@@ -266,7 +266,7 @@ async def test_any_question_may_be_asked(filled: PassageStore, text: str) -> Non
 @pytest.mark.parametrize(
     ("filters", "expected"),
     [
-        pytest.param(EVERYWHERE, [LAMP, HORN, FLAG], id="everywhere"),
+        pytest.param(NO_FILTERS, [LAMP, HORN, FLAG], id="everywhere"),
         pytest.param(Filters(module="Signals"), [HORN, FLAG], id="a module"),
         pytest.param(Filters(module="Signal"), [], id="half of a module's name"),
         pytest.param(Filters(chapter="signals/flags"), [FLAG], id="a chapter"),
@@ -282,18 +282,18 @@ async def test_filters(filled: PassageStore, filters: Filters, expected: list[Pa
     assert await filled.count(filters) == len(expected)
 
 
-async def test_the_same_question_has_the_same_candidates(store: PassageStore) -> None:
+async def test_candidates_are_deterministic(store: PassageStore) -> None:
     # Many are exactly as good as each other, so that they are told apart by nothing but their ids.
     many = [passage(f"Page {number}", vector=vector_of("same"), index=number) for number in range(60)]
-    await store.change(put=many, drop=[])
+    await store.update(put=many, drop=[])
     names = sorted(kept.chunk.chunk_id for kept in many)
     for _ in range(5):
-        found = await store.candidates(vector_of("same"), "page", limit=20, filters=EVERYWHERE)
+        found = await store.search(vector_of("same"), "page", limit=20, filters=NO_FILTERS)
         assert [candidate.chunk_id for candidate in found] == names[:20]
 
 
 @ONLY_LOOKS
-async def test_many_may_ask_at_once(filled: PassageStore) -> None:
+async def test_concurrent_searches(filled: PassageStore) -> None:
     questions = ["lamp oil", "horn fog", "red flag"] * 10
     alone = [await ids(filled, question) for question in questions]
 
@@ -303,14 +303,14 @@ async def test_many_may_ask_at_once(filled: PassageStore) -> None:
     assert [task.result() for task in together] == alone
 
 
-async def test_many_passages_are_kept_as_well_as_one(store: PassageStore) -> None:
+async def test_stores_many_passages(store: PassageStore) -> None:
     vectors = np.random.default_rng(7).standard_normal((700, DIMENSION)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     many = [passage(f"Line {number}.", vector=vectors[number], index=number) for number in range(700)]
-    await store.change(put=many, drop=[])
-    await store.change(put=[], drop=[kept.chunk.chunk_id for kept in many[::2]])
+    await store.update(put=many, drop=[])
+    await store.update(put=[], drop=[kept.chunk.chunk_id for kept in many[::2]])
 
     got = await store.fetch([kept.chunk.chunk_id for kept in many])
 
-    assert await store.count(EVERYWHERE) == len(got) == 350
+    assert await store.count(NO_FILTERS) == len(got) == 350
     assert all(same(got[kept.chunk.chunk_id], kept) for kept in many[1::2])

@@ -1,4 +1,4 @@
-"""The rules for a conversation, each with the design document that asks for it."""
+"""Rules of a conversation, each with the number of the design document that requires it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bythebook.conversations import Conversation, Message, Status, ToolCall
+from bythebook.conversations import Conversation, ConversationStatus, Message, ToolCall
 from bythebook.errors import ContextOverflow, InputError
 
 SYSTEM = Message("system", "Answer from the book.")
@@ -83,7 +83,7 @@ def test_a_message_out_of_place_is_refused(before: list[Message], message: Messa
         pytest.param({"messages": [user()]}, "starts with", id="000: also when made of messages"),
     ],
 )
-def test_a_conversation_may_not_be(fields: dict[str, Any], complaint: str) -> None:
+def test_invalid_conversations_are_rejected(fields: dict[str, Any], complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
         Conversation(**fields)
 
@@ -91,22 +91,24 @@ def test_a_conversation_may_not_be(fields: dict[str, Any], complaint: str) -> No
 @pytest.mark.parametrize(
     ("messages", "status"),
     [
-        pytest.param([], Status.CREATED, id="000: created with a system prompt"),
-        pytest.param([user()], Status.ACTIVE, id="000: active when asked"),
-        pytest.param([user(), calling()], Status.ACTIVE, id="000: active while retrieving"),
-        pytest.param([user(), calling(), tool("b"), tool()], Status.ACTIVE, id="000: active while answering"),
-        pytest.param([user(), assistant()], Status.COMPLETED, id="000: completed with the answer"),
-        pytest.param([user(), assistant(), user()], Status.ACTIVE, id="000: and active again"),
+        pytest.param([], ConversationStatus.CREATED, id="000: created with a system prompt"),
+        pytest.param([user()], ConversationStatus.ACTIVE, id="000: active when asked"),
+        pytest.param([user(), calling()], ConversationStatus.ACTIVE, id="000: active while retrieving"),
+        pytest.param(
+            [user(), calling(), tool("b"), tool()], ConversationStatus.ACTIVE, id="000: active while answering"
+        ),
+        pytest.param([user(), assistant()], ConversationStatus.COMPLETED, id="000: completed with the answer"),
+        pytest.param([user(), assistant(), user()], ConversationStatus.ACTIVE, id="000: and active again"),
     ],
 )
-def test_status(messages: list[Message], status: Status) -> None:
+def test_the_status_follows_the_messages(messages: list[Message], status: ConversationStatus) -> None:
     assert talk(*messages).status is status
 
 
-def test_counts_are_of_everything_that_was_said() -> None:
+def test_counters_cover_all_messages() -> None:
     """000: turn_count counts user messages, retrieval_count search answers; 001: total_tokens is the sum."""
     conversation = talk(user(), calling(), tool(), tool("b"), assistant(), user("And Nav2?"), assistant())
-    conversation.messages = [m.counted(len) for m in conversation.messages]
+    conversation.messages = [m.with_token_count(len) for m in conversation.messages]
     assert (conversation.turn_count, conversation.retrieval_count) == (2, 2)
     assert conversation.total_tokens == sum(m.token_count for m in conversation.messages) > 0
 
@@ -119,7 +121,7 @@ def test_messages_are_oldest_first() -> None:
         Conversation([SYSTEM, early, late])
 
 
-def test_a_clock_that_is_behind_does_not_turn_time_back() -> None:
+def test_timestamps_never_decrease() -> None:
     """001: ordered by timestamp, also where another machine's clock is ahead of this one's."""
     ahead = datetime.now(UTC) + timedelta(seconds=5)
     conversation = Conversation([Message("system", "Answer.", timestamp=ahead)])
@@ -132,16 +134,20 @@ def test_clearing_keeps_the_id_and_the_system_message() -> None:
     conversation = talk(*[m for n in range(5) for m in (user(f"{n}?"), assistant(f"{n}."))])
     before = conversation.id
     conversation.clear()
-    assert (conversation.id, conversation.messages, conversation.status) == (before, [SYSTEM], Status.ACTIVE)
+    assert (conversation.id, conversation.messages, conversation.status) == (
+        before,
+        [SYSTEM],
+        ConversationStatus.ACTIVE,
+    )
     assert conversation.turn_count == 5
     conversation.add_message(user())
     assert conversation.turn_count == 6
 
 
-def test_clearing_what_was_never_used_leaves_it_created() -> None:
+def test_clearing_an_unused_conversation_keeps_the_status_created() -> None:
     conversation = talk()
     conversation.clear()
-    assert conversation.status is Status.CREATED
+    assert conversation.status is ConversationStatus.CREATED
 
 
 def test_the_last_assistant_message_is_the_last_answer() -> None:
@@ -163,13 +169,13 @@ def test_the_last_assistant_message_is_the_last_answer() -> None:
         pytest.param(100, ["1?", "1.", "2?", "2.", "3?", "3.", "4?", "4.", "5?"], id="all of a short one"),
     ],
 )
-def test_the_window_slides(max_history: int, shown: list[str]) -> None:
+def test_the_window_contains_the_newest_exchanges(max_history: int, shown: list[str]) -> None:
     exchanges = [m for n in range(1, 5) for m in (user(f"{n}?"), assistant(f"{n}."))]
     conversation = talk(*exchanges, user("5?"), max_history=max_history)
     assert [m["content"] for m in conversation.to_openai_messages()] == [SYSTEM.content, *shown]
 
 
-def test_the_window_never_parts_a_call_from_its_answer() -> None:
+def test_the_window_keeps_tool_calls_with_their_results() -> None:
     conversation = talk(user(), calling(), tool(), tool("b"), assistant(), user("And Nav2?"), max_history=4)
     assert [message.role for message in conversation.window()] == ["system", "user"]
 
@@ -211,12 +217,12 @@ def test_trimming_is_never_over_budget_and_keeps_the_system_message_and_the_last
 
 def test_trimming_keeps_the_calls_of_the_last_question() -> None:
     conversation = talk(user(), assistant(), user(), calling(), tool(), tool("b"))
-    conversation.messages = [m.counted(len) for m in conversation.messages]
+    conversation.messages = [m.with_token_count(len) for m in conversation.messages]
     last = conversation.messages[3:]
     conversation.trim_to_budget(conversation.total_tokens - 1)
     assert conversation.messages[1:] == last
 
 
-def test_trimming_refuses_to_guess_tokens_nobody_counted() -> None:
+def test_trimming_requires_token_counts() -> None:
     with pytest.raises(InputError, match="never counted"):
         talk(user()).trim_to_budget(1000)

@@ -1,4 +1,4 @@
-"""Questions that lean on the ones before them, and questions that do not."""
+"""Follow-up questions and standalone questions."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bythebook.conversations.followups import Exchange, Standalone
-from bythebook.conversations.followups.rules import standalone
+from bythebook.conversations.followups import Exchange, StandaloneQuestion
+from bythebook.conversations.followups.rules import make_standalone
 
 ISAAC = [
     Exchange("What is Isaac Sim?", "A simulator.", ("Isaac Sim overview", "Synthetic data generation", "Omniverse"))
@@ -58,8 +58,8 @@ CHOICE = [Exchange("Should I use Gazebo or Isaac Sim?", "", ("Gazebo basics", "I
         ),
     ],
 )
-def test_a_question_that_leans_takes_the_subject_along(question: str, history: list[Exchange], text: str) -> None:
-    found = standalone(question, history)
+def test_a_follow_up_gets_the_subject_of_the_conversation(question: str, history: list[Exchange], text: str) -> None:
+    found = make_standalone(question, history)
     assert (found.text, found.depends, found.unclear, found.source) == (text, True, False, None)
 
 
@@ -79,8 +79,8 @@ def test_a_question_that_leans_takes_the_subject_along(question: str, history: l
         pytest.param("ノードとは何ですか", id="Japanese"),
     ],
 )
-def test_a_question_of_its_own_is_left_alone(question: str) -> None:
-    found = standalone(question, UNSOURCED)
+def test_a_standalone_question_is_unchanged(question: str) -> None:
+    found = make_standalone(question, UNSOURCED)
     assert (found.text, found.depends, found.unclear) == (question, False, False)
 
 
@@ -98,13 +98,13 @@ def test_a_question_of_its_own_is_left_alone(question: str) -> None:
         pytest.param("the first one", "Isaac Sim overview", 1, id="the first one"),
     ],
 )
-def test_a_source_that_was_shown_can_be_pointed_at(question: str, text: str, source: int) -> None:
-    expected = Standalone(text, depends=True, source=source, whole=True, searches=(text,))
-    assert standalone(question, ISAAC) == expected
+def test_a_shown_source_can_be_referenced(question: str, text: str, source: int) -> None:
+    expected = StandaloneQuestion(text, depends=True, source=source, whole=True, searches=(text,))
+    assert make_standalone(question, ISAAC) == expected
 
 
-def test_a_question_about_something_in_a_source_does_not_ask_for_all_of_it() -> None:
-    understood = standalone("Does the second source mention Peru?", ISAAC)
+def test_a_specific_question_about_a_source_is_not_a_request_for_the_whole_source() -> None:
+    understood = make_standalone("Does the second source mention Peru?", ISAAC)
     assert (understood.source, understood.whole) == (2, False)
 
 
@@ -119,21 +119,21 @@ def test_a_question_about_something_in_a_source_does_not_ask_for_all_of_it() -> 
         pytest.param("What does chapter 2 cover?", id="a chapter of the book"),
     ],
 )
-def test_what_only_sounds_like_a_source_is_none(question: str) -> None:
-    assert standalone(question, ISAAC).source is None
+def test_phrases_that_only_resemble_source_references_are_ignored(question: str) -> None:
+    assert make_standalone(question, ISAAC).source is None
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.text(), st.lists(st.builds(Exchange, st.text(), st.text(), st.lists(st.text()).map(tuple)), max_size=3))
-def test_any_text_can_be_asked_after_any_other(question: str, history: list[Exchange]) -> None:
-    found = standalone(question, history)
+def test_any_question_can_follow_any_other(question: str, history: list[Exchange]) -> None:
+    found = make_standalone(question, history)
     assert found.searches
     assert question in found.searches or found.depends
 
 
-def test_sources_are_those_of_the_latest_answer_that_had_some() -> None:
+def test_sources_are_those_of_the_latest_answer_with_sources() -> None:
     history = [*ISAAC, Exchange("What is ROS 2?", "", ("ROS 2 nodes",)), Exchange("thanks", "")]
-    assert standalone("show me source 1", history).text == "show me ROS 2 nodes"
+    assert make_standalone("show me source 1", history).text == "show me ROS 2 nodes"
 
 
 @pytest.mark.parametrize(
@@ -149,14 +149,14 @@ def test_sources_are_those_of_the_latest_answer_that_had_some() -> None:
         pytest.param("  ", [], id="empty"),
     ],
 )
-def test_what_cannot_be_understood_is_asked_back(question: str, history: list[Exchange]) -> None:
-    found = standalone(question, history)
+def test_an_unresolvable_question_is_unclear(question: str, history: list[Exchange]) -> None:
+    found = make_standalone(question, history)
     assert (found.text, found.unclear) == (question, True)
 
 
-def test_a_question_with_words_of_its_own_is_not_unclear() -> None:
-    found = standalone("Does it support lidar sensors?", [])
-    assert found == Standalone(found.text, searches=("Does it support lidar sensors?",))
+def test_a_question_with_content_words_is_not_unclear() -> None:
+    found = make_standalone("Does it support lidar sensors?", [])
+    assert found == StandaloneQuestion(found.text, searches=("Does it support lidar sensors?",))
 
 
 @pytest.mark.parametrize(
@@ -169,16 +169,16 @@ def test_a_question_with_words_of_its_own_is_not_unclear() -> None:
         pytest.param("Does Isaac Sim need a GPU?", ("Does Isaac Sim need a GPU?",), id="says so itself"),
     ],
 )
-def test_a_question_is_searched_for_alone_and_with_its_subject(question: str, searches: tuple[str, ...]) -> None:
-    assert standalone(question, UNSOURCED).searches == searches
+def test_a_question_is_searched_with_and_without_the_subject(question: str, searches: tuple[str, ...]) -> None:
+    assert make_standalone(question, UNSOURCED).searches == searches
 
 
 def test_a_new_subject_replaces_the_old_one() -> None:
     history = [*SYNTHETIC, Exchange("What is a URDF file?")]
-    assert standalone("How do I validate it?", history).text == "How do I validate it? URDF file"
+    assert make_standalone("How do I validate it?", history).text == "How do I validate it? URDF file"
 
 
-def test_what_is_carried_is_bounded_however_long_the_conversation() -> None:
+def test_the_carried_subject_is_bounded() -> None:
     long = "How do alpha bravo charlie delta echo foxtrot golf hotel india juliet interact?"
     history = [Exchange(long), *[Exchange(f"Does it have kilo{n} lima{n} mike{n}?") for n in range(50)]]
-    assert len(standalone("why?", history).text.split()) <= 1 + 4 + 2
+    assert len(make_standalone("why?", history).text.split()) <= 1 + 4 + 2

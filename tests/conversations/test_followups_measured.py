@@ -1,14 +1,14 @@
-"""What is measured of follow-ups, on a conversation small enough to count by hand."""
+"""The follow-up evaluation, on a conversation small enough to count by hand."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from bythebook.evals.followups import compare, turns
+from bythebook.evals.followups import compare_terms, read_turns
 
 
-def test_our_words_are_compared_with_those_a_person_added(tmp_path: Path) -> None:
+def test_added_terms_are_compared_with_a_human_rewrite(tmp_path: Path) -> None:
     said = ["What is throat cancer?", "Is it treatable?"]
     rows = [
         {"_id": "1_1", "history": [], "question": said[0], "rewrite": said[0]},
@@ -16,7 +16,7 @@ def test_our_words_are_compared_with_those_a_person_added(tmp_path: Path) -> Non
         {"_id": "1_3", "history": said, "question": "What is anemia?", "rewrite": "What is anemia?"},
     ]
     (tmp_path / "turns.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    figures, each = compare(turn for turn in turns(tmp_path) if turn[2])
+    figures, each = compare_terms(turn for turn in read_turns(tmp_path) if turn[2])
     assert each == {"last_turn": [0.5, 1.0], "ours": [1.0, 1.0]}
     assert figures == {
         "questions": 2,
@@ -27,13 +27,13 @@ def test_our_words_are_compared_with_those_a_person_added(tmp_path: Path) -> Non
     }
 
 
-def test_the_article_of_an_example_is_what_it_is_about(tmp_path: Path) -> None:
+def test_the_article_title_is_the_subject_of_an_example(tmp_path: Path) -> None:
     row = {
         "history": ["Frank Zappa", "Disbandment", "Who left?", "Zappa."],
         "question": "Why?",
         "rewrite": "Why, Zappa?",
     }
     (tmp_path / "examples.jsonl").write_text(json.dumps(row))
-    [(question, rewrite, history)] = turns(tmp_path)
+    [(question, rewrite, history)] = read_turns(tmp_path)
     assert (question, rewrite) == ("Why?", "Why, Zappa?")
     assert [(e.question, e.answer) for e in history] == [("Frank Zappa, Disbandment", ""), ("Who left?", "Zappa.")]

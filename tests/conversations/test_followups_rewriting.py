@@ -1,12 +1,12 @@
-"""What a model is told to make a question stand alone, and what is taken from its answer."""
+"""The prompt for rewriting a question, and the parsing of the model's output."""
 
 from __future__ import annotations
 
 import pytest
 
-from bythebook.conversations.followups import Exchange, Standalone
-from bythebook.conversations.followups.llm_rewrite import REWRITE_PROMPT, rewrite_messages, rewritten
-from bythebook.conversations.followups.rules import standalone
+from bythebook.conversations.followups import Exchange, StandaloneQuestion
+from bythebook.conversations.followups.llm_rewrite import REWRITE_PROMPT, parse_rewrite, rewrite_messages
+from bythebook.conversations.followups.rules import make_standalone
 
 HISTORY = [Exchange("What is Isaac Sim?", "Isaac Sim is a simulator.", ("Isaac Sim overview", "Synthetic data"))]
 QUESTION = "How do I use it for synthetic data?"
@@ -17,7 +17,7 @@ def words(text: str) -> int:
     return len(text.split())
 
 
-def test_a_model_is_told_the_conversation_and_the_question() -> None:
+def test_the_prompt_contains_the_conversation_and_the_question() -> None:
     system, user = rewrite_messages(QUESTION, HISTORY, count=words)
     assert (system.role, system.content) == ("system", REWRITE_PROMPT)
     assert user.content.splitlines() == [
@@ -41,7 +41,7 @@ def test_the_oldest_exchanges_go_first_when_the_budget_is_small(room: int) -> No
     ]
 
 
-def test_only_the_beginning_of_a_long_answer_is_told() -> None:
+def test_long_answers_are_truncated_in_the_prompt() -> None:
     _, user = rewrite_messages("why?", [Exchange("What is ROS 2?", "word " * 1000)], count=words)
     assert len(user.content) < 500
 
@@ -60,8 +60,8 @@ def test_only_the_beginning_of_a_long_answer_is_told() -> None:
         pytest.param(f"`{WHOLE}`", id="as code"),
     ],
 )
-def test_the_question_is_taken_from_what_a_model_says(said: str) -> None:
-    assert rewritten(said, QUESTION, HISTORY) == Standalone(WHOLE, depends=True, searches=(QUESTION, WHOLE))
+def test_the_rewrite_is_parsed_from_the_model_output(said: str) -> None:
+    assert parse_rewrite(said, QUESTION, HISTORY) == StandaloneQuestion(WHOLE, depends=True, searches=(QUESTION, WHOLE))
 
 
 @pytest.mark.parametrize(
@@ -86,33 +86,35 @@ def test_the_question_is_taken_from_what_a_model_says(said: str) -> None:
         pytest.param('{"question": "synthetic data"} ' * 10, id="a program's words"),
     ],
 )
-def test_the_local_rule_stands_in_for_a_model_that_did_not_do_it(said: str) -> None:
-    assert rewritten(said, QUESTION, HISTORY) == standalone(QUESTION, HISTORY)
+def test_an_unusable_model_output_falls_back_to_the_rule(said: str) -> None:
+    assert parse_rewrite(said, QUESTION, HISTORY) == make_standalone(QUESTION, HISTORY)
 
 
-def test_a_question_without_words_of_its_own_is_searched_for_as_rewritten_only() -> None:
-    assert rewritten("Why is Isaac Sim a simulator?", "why?", HISTORY).searches == ("Why is Isaac Sim a simulator?",)
+def test_a_question_without_content_words_is_searched_only_as_rewritten() -> None:
+    assert parse_rewrite("Why is Isaac Sim a simulator?", "why?", HISTORY).searches == (
+        "Why is Isaac Sim a simulator?",
+    )
 
 
 @pytest.mark.parametrize(
     "said", ["Isaac Sim synthetic data", "Explain how Isaac Sim makes synthetic data.", "Isaac Sim synthetic data?"]
 )
-def test_a_few_words_to_look_for_and_a_request_are_as_good_as_a_question(said: str) -> None:
-    assert rewritten(said, QUESTION, HISTORY).text == said
+def test_keyword_queries_and_requests_are_accepted(said: str) -> None:
+    assert parse_rewrite(said, QUESTION, HISTORY).text == said
 
 
-def test_two_sentences_may_stand_for_two() -> None:
+def test_two_sentences_are_accepted_for_two() -> None:
     asked = "I have a robot. How do I load it into that?"
     whole = "I have a robot. How do I load the robot into Isaac Sim?"
-    assert rewritten(whole, asked, HISTORY).text == whole
+    assert parse_rewrite(whole, asked, HISTORY).text == whole
 
 
-def test_a_model_that_repeats_the_question_says_that_the_subject_has_changed() -> None:
+def test_an_unchanged_question_means_a_new_subject() -> None:
     shift = "And what about Gazebo?"
-    assert standalone(shift, HISTORY).depends
-    assert rewritten(shift, shift, HISTORY) == Standalone(shift, searches=(shift,))
+    assert make_standalone(shift, HISTORY).depends
+    assert parse_rewrite(shift, shift, HISTORY) == StandaloneQuestion(shift, searches=(shift,))
 
 
-def test_a_source_pointed_at_needs_no_model() -> None:
+def test_source_references_need_no_model() -> None:
     said = "What does the synthetic data page say?"
-    assert rewritten(said, "What does source 2 say?", HISTORY).source == 2
+    assert parse_rewrite(said, "What does source 2 say?", HISTORY).source == 2

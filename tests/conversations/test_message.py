@@ -1,4 +1,4 @@
-"""The rules for a message, each with the design document that asks for it."""
+"""Rules of a message, each with the number of the design document that requires it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CALL = ToolCall("call_1", "search_docs", '{"query": "ROS 2"}')
         pytest.param({"role": "function", "content": "{}", "name": "search_docs"}, id="003: function"),
     ],
 )
-def test_a_message_may_be(fields: dict[str, Any]) -> None:
+def test_valid_messages_are_accepted(fields: dict[str, Any]) -> None:
     assert Message(**fields).content == fields["content"]
 
 
@@ -75,29 +75,29 @@ def test_a_message_may_be(fields: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_a_message_may_not_be(fields: dict[str, Any], complaint: str) -> None:
+def test_invalid_messages_are_rejected(fields: dict[str, Any], complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
         Message(**fields)
 
 
-def test_a_function_message_becomes_the_tool_message_it_means() -> None:
+def test_a_function_message_becomes_a_tool_message() -> None:
     message = Message("function", "{}", name="search_docs")
     assert (message.role, message.name, message.tool_call_id) == ("tool", "search_docs", "call_search_docs")
 
 
-def test_times_of_other_zones_are_told_in_utc() -> None:
+def test_timestamps_are_converted_to_utc() -> None:
     noon = datetime(2025, 12, 23, 12, tzinfo=timezone(timedelta(hours=5)))
     assert Message("user", "Hi", timestamp=noon).timestamp.isoformat() == "2025-12-23T07:00:00+00:00"
 
 
-def test_a_message_knows_when_it_was_made_and_is_told_apart() -> None:
+def test_a_message_has_a_timestamp_and_a_unique_id() -> None:
     before = datetime.now(UTC)
     first, second = Message("user", "Hi"), Message("user", "Hi")
     assert before <= first.timestamp <= second.timestamp <= datetime.now(UTC)
     assert first.id != second.id
 
 
-def test_a_message_cannot_be_changed() -> None:
+def test_a_message_is_immutable() -> None:
     with pytest.raises(AttributeError):
         Message("user", "Hi").content = "Bye"  # type: ignore[misc]
 
@@ -109,5 +109,5 @@ def test_a_message_cannot_be_changed() -> None:
         pytest.param(Message("assistant", "", tool_calls=(CALL,)), 4, id="calls are read by the model too"),
     ],
 )
-def test_tokens_are_counted_by_whoever_knows_the_model(message: Message, tokens: int) -> None:
-    assert message.counted(lambda text: len(text.split())).token_count == tokens
+def test_tokens_are_counted_with_the_given_counter(message: Message, tokens: int) -> None:
+    assert message.with_token_count(lambda text: len(text.split())).token_count == tokens

@@ -1,4 +1,4 @@
-"""The rules for a turn, each with the design document that asks for it."""
+"""Rules of a turn, each with the number of the design document that requires it."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ TURN = ConversationTurn("550e8400-e29b-41d4-a716-446655440000", 1, "What is ROS 
         ),
     ],
 )
-def test_a_turn_may_not_be(fields: dict[str, Any], complaint: str) -> None:
+def test_invalid_turns_are_rejected(fields: dict[str, Any], complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
         replace(TURN, **fields)
 
 
 def test_a_turn_is_completed_by_its_answer() -> None:
-    done = TURN.completed({"grounded": True}, retrieval_results=[FOUND], duration_seconds=8.5)
+    done = TURN.complete({"grounded": True}, retrieval_results=[FOUND], duration_seconds=8.5)
     assert (done.id, done.state, done.retrieval_results) == (TURN.id, TurnState.COMPLETED, (FOUND,))
 
 
 def test_a_turn_without_results_is_completed_by_a_refusal() -> None:
-    done = TURN.completed({"grounded": False}, retrieval_results=[], duration_seconds=0.1)
+    done = TURN.complete({"grounded": False}, retrieval_results=[], duration_seconds=0.1)
     assert done.state is TurnState.COMPLETED
 
 
 def test_a_turn_fails_with_the_code_of_its_error() -> None:
-    failed = TURN.failed("timeout", duration_seconds=30.0)
+    failed = TURN.fail("timeout", duration_seconds=30.0)
     assert (failed.state, failed.error, failed.response) == (TurnState.FAILED, "timeout", None)

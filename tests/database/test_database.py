@@ -1,4 +1,4 @@
-"""Opening the database: what its URL may be, what goes wrong, and the tables in it."""
+"""Opening a database: URLs, errors and tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 STARTED = Conversation([Message("system", "Answer from the book.")])
 
 
-async def test_the_migrations_make_the_tables_we_use(url: str) -> None:
+async def test_the_migrations_create_the_tables_of_the_schema(url: str) -> None:
     def differences(connection: Connection) -> list[object]:
         return list(compare_metadata(MigrationContext.configure(connection), METADATA))
 
@@ -44,14 +44,14 @@ def test_the_version_is_the_newest_migration() -> None:
     assert ScriptDirectory.from_config(config).get_current_head() == VERSION
 
 
-async def test_opening_again_keeps_what_is_there(url: str) -> None:
+async def test_reopening_keeps_the_data(url: str) -> None:
     async with open_conversations(url) as conversations:
         await conversations.create(STARTED)
     async with open_conversations(url) as conversations:
         assert await conversations.load(STARTED.id, user_id="") == STARTED
 
 
-def test_opening_what_is_up_to_date_imports_no_migrations(tmp_path: Path) -> None:
+def test_opening_a_current_database_does_not_import_alembic(tmp_path: Path) -> None:
     script = (
         "import asyncio, sys\n"
         "from bythebook.conversations.store import open_conversations\n"
@@ -63,7 +63,7 @@ def test_opening_what_is_up_to_date_imports_no_migrations(tmp_path: Path) -> Non
     assert [subprocess.check_output(command, text=True) for _ in range(2)] == ["True\n", "False\n"]
 
 
-def test_the_nouns_come_without_a_database() -> None:
+def test_importing_the_models_does_not_import_sqlalchemy() -> None:
     script = "import sys, bythebook.conversations; print({'sqlalchemy', 'asyncpg', 'alembic'} & set(sys.modules))"
     assert subprocess.check_output([sys.executable, "-c", script], text=True) == "set()\n"
 
@@ -92,32 +92,34 @@ async def test_a_newer_database_is_refused(url: str) -> None:
         ),
     ],
 )
-async def test_a_database_that_cannot_be_opened(url: str, error: type[BookError], complaint: str) -> None:
+async def test_an_unusable_database_url_is_a_configuration_error(
+    url: str, error: type[BookError], complaint: str
+) -> None:
     with pytest.raises(error, match=complaint) as caught:
         async with open_conversations(url):
             pass
     assert "secret" not in str(caught.value)
 
 
-async def test_a_database_that_is_not_on_the_server(postgres: Server) -> None:
+async def test_a_missing_postgresql_database_is_a_configuration_error(postgres: Server) -> None:
     with pytest.raises(ConfigurationError, match="does not exist"):
         async with open_conversations(postgres.empty_database().replace("/postgres?", "/elsewhere?")):
             pass
 
 
-async def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+async def test_a_file_that_is_not_a_database_is_a_configuration_error(tmp_path: Path) -> None:
     (tmp_path / "book.db").write_text("Once upon a time, long before there were databases." * 100)
     with pytest.raises(ConfigurationError, match="not a database"):
         async with open_conversations(f"sqlite:///{tmp_path}/book.db"):
             pass
 
 
-async def test_a_folder_for_the_file_is_made(tmp_path: Path) -> None:
+async def test_the_folder_of_the_database_file_is_created(tmp_path: Path) -> None:
     async with open_conversations(f"sqlite:///{tmp_path}/new/100 %/conversations.db") as conversations:
         await conversations.create(STARTED)
 
 
-async def test_a_file_that_is_locked_for_long_is_unavailable_and_then_works_again(tmp_path: Path) -> None:
+async def test_a_locked_file_is_unavailable_until_it_is_released(tmp_path: Path) -> None:
     async with open_conversations(f"sqlite:///{tmp_path}/conversations.db?timeout=0.05") as conversations:
         other = sqlite3.connect(tmp_path / "conversations.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
@@ -129,7 +131,7 @@ async def test_a_file_that_is_locked_for_long_is_unavailable_and_then_works_agai
         await conversations.create(STARTED)
 
 
-async def test_a_server_that_goes_is_unavailable_and_works_when_it_is_back(postgres: Server) -> None:
+async def test_a_stopped_server_is_unavailable_until_it_restarts(postgres: Server) -> None:
     async with open_conversations(postgres.empty_database()) as conversations:
         await conversations.create(STARTED)
         with postgres.stopped(), pytest.raises(Unavailable):

@@ -1,4 +1,4 @@
-"""`bythebook eval`: what it prints, in the words the contract has for it."""
+"""`bythebook eval`: its JSON has the documented keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.eval_datasets import signals, write
 
 @pytest.fixture
 def measure(model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The command with `--json`, in a folder of its own."""
+    """Runs the command with `--json` in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BYTHEBOOK_MODEL_FOLDER", str(model_folder))
 
@@ -30,7 +30,7 @@ def measure(model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     return run
 
 
-def test_each_measure_has_the_keys_of_the_contract(measure: Any, tmp_path: Path) -> None:
+def test_each_suite_has_the_documented_keys(measure: Any, tmp_path: Path) -> None:
     folder = signals(tmp_path / "signals")
     ranks = {"ndcg_at_10", "recall_at_5", "recall_at_10", "mrr"}
     found = measure("retrieval", folder, "--html", tmp_path / "report.html")
@@ -51,10 +51,10 @@ def test_each_measure_has_the_keys_of_the_contract(measure: Any, tmp_path: Path)
     assert near["auroc"] == 1.0
 
     grouped = measure("gaps", folder)
-    assert (grouped["measure"], grouped["groups"]) == ("gaps", 1)
+    assert (grouped["suite"], grouped["groups"]) == ("gaps", 1)
 
 
-def test_follow_ups_have_the_keys_of_the_contract(measure: Any, tmp_path: Path) -> None:
+def test_the_followups_suite_has_the_documented_keys(measure: Any, tmp_path: Path) -> None:
     folder = signals(tmp_path / "talks")
     said = "|user|: What is the horn?\n|user|: What drives it?"
     row = {"_id": "2", "text": "|user|: What drives it?", "rewrite": "What drives the horn?", "history_questions": said}
@@ -64,22 +64,22 @@ def test_follow_ups_have_the_keys_of_the_contract(measure: Any, tmp_path: Path) 
     assert found["share_of_the_way"] is None or found["share_of_the_way"] <= 1
 
 
-def test_claims_have_the_keys_of_the_contract(measure: Any, tmp_path: Path) -> None:
+def test_the_proof_suite_has_the_documented_keys(measure: Any, tmp_path: Path) -> None:
     evidence = ["The lamp was lit in 1823.", "It stands on the north cliff."]
     claims = [("The lamp was lit in 1823.", "supported"), ("The lamp was lit in 1901.", "not_supported")]
     rows = [{"claim": claim, "evidence": evidence, "label": label} for claim, label in claims]
     found = measure("proof", write(tmp_path / "lamp" / "pairs.jsonl", *rows))
-    assert (found["auroc"], found["balanced_accuracy"], found["collection"]) == (1.0, 1.0, "lamp")
+    assert (found["auroc"], found["balanced_accuracy"], found["dataset"]) == (1.0, 1.0, "lamp")
     assert found["milliseconds_per_claim"] > 0
 
 
-def test_quality_measures_what_is_there_and_misses_the_rest(measure: Any, tmp_path: Path) -> None:
+def test_quality_measures_existing_datasets_and_reports_missing_ones(measure: Any, tmp_path: Path) -> None:
     signals(tmp_path / "all" / "scifact")
     found = measure("quality", tmp_path / "all")
-    verdicts = {one["name"]: one["verdict"] for one in found["figures"]}
+    verdicts = {one["name"]: one["verdict"] for one in found["metrics"]}
     assert verdicts.pop("retrieval scifact: ndcg_at_10") == "goal"
     assert set(verdicts.values()) == {"not measured"}
-    assert [one["collection"] for one in found["measured"]] == ["scifact"]
+    assert [one["dataset"] for one in found["results"]] == ["scifact"]
 
 
 @pytest.mark.parametrize(
@@ -87,11 +87,11 @@ def test_quality_measures_what_is_there_and_misses_the_rest(measure: Any, tmp_pa
     [
         (["retrieval", "nowhere"], "there is no 'nowhere'"),
         (["quality", "nowhere"], "there is no folder 'nowhere'"),
-        (["refusal", ".", "--out-of-book", "--strangers", "."], "use one of --out-of-book and --strangers"),
+        (["refusal", ".", "--out-of-book", "--foreign", "."], "use one of --out-of-book and --foreign"),
         (["golden", "nowhere.yaml"], "'bythebook eval suggest --out nowhere.yaml' drafts one"),
     ],
     ids=["no collection", "no collections", "two ways", "no questions"],
 )
-def test_what_cannot_be_measured_is_said(measure: Any, arguments: list[str], said: str) -> None:
+def test_unusable_input_is_an_error(measure: Any, arguments: list[str], said: str) -> None:
     with pytest.raises(InputError, match=said):
         measure(*arguments)

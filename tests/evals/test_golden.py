@@ -1,4 +1,4 @@
-"""Golden questions: an author's own, held against the book after every edit."""
+"""Golden questions: loading, checking and suggesting."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 from bythebook import Book, Settings
 from bythebook.answers import Outcome
 from bythebook.errors import InputError
-from bythebook.evals.golden import Checked, Expectation, Golden
-from bythebook.evals.golden.check import Examination, same_page
-from bythebook.evals.golden.load import read
-from bythebook.evals.golden.suggest import asked_by, defines, suggest, written
-from bythebook.evals.runner import patient
+from bythebook.evals.golden import Expectation, GoldenQuestion, GoldenResult
+from bythebook.evals.golden.check import GoldenChecker, is_same_page
+from bythebook.evals.golden.load import load_questions
+from bythebook.evals.golden.suggest import question_from_definition, question_from_heading, suggest_questions, to_yaml
+from bythebook.evals.runner import without_deadlines
 from tests.conftest import Run
 
 
@@ -25,13 +25,15 @@ def _file(tmp_path: Path, text: str) -> Path:
     return file
 
 
-async def _checked(shelved: Path, model_folder: Path, file: Path) -> list[Checked]:
-    settings = patient(Settings(data_dir=shelved, model_folder=model_folder))
-    async with Book.open(settings) as book, book.edition() as edition:
-        return await Examination(book.unaided(), edition).check(read(file), progress=lambda *_: None)
+async def _checked(shelved: Path, model_folder: Path, file: Path) -> list[GoldenResult]:
+    settings = without_deadlines(Settings(data_dir=shelved, model_folder=model_folder))
+    async with Book.open(settings) as book, book.snapshot() as snapshot:
+        return await GoldenChecker(book.extractive_pipeline(), snapshot).check(
+            load_questions(file), progress=lambda *_: None
+        )
 
 
-def test_questions_are_read_with_their_lines(tmp_path: Path) -> None:
+def test_questions_are_loaded_with_their_lines(tmp_path: Path) -> None:
     file = _file(
         tmp_path,
         """
@@ -47,18 +49,18 @@ def test_questions_are_read_with_their_lines(tmp_path: Path) -> None:
               words: ninety  seconds
         """,
     )
-    assert read(file) == [
+    assert load_questions(file) == [
         (
-            Golden(
+            GoldenQuestion(
                 "How long does a mantle last?",
                 Expectation(page="keeping/lamp.md", section="Mantles", words=("forty", "40")),
                 2,
             ),
         ),
-        (Golden("What is the price of tea?", Expectation(Outcome.REFUSED), 6),),
+        (GoldenQuestion("What is the price of tea?", Expectation(Outcome.REFUSED), 6),),
         (
-            Golden("What is the fog horn?", None, 9),
-            Golden("How often does it sound?", Expectation(words=("ninety seconds",)), 10),
+            GoldenQuestion("What is the fog horn?", None, 9),
+            GoldenQuestion("How often does it sound?", Expectation(words=("ninety seconds",)), 10),
         ),
     ]
 
@@ -88,9 +90,9 @@ def test_questions_are_read_with_their_lines(tmp_path: Path) -> None:
         pytest.param(f"- question: {'A' * 1001}", "line 1: the question has 1001 characters", id="too long"),
     ],
 )
-def test_a_mistake_is_said_with_its_line(text: str, said: str, tmp_path: Path) -> None:
+def test_an_error_in_the_file_has_its_line(text: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=said):
-        read(_file(tmp_path, text))
+        load_questions(_file(tmp_path, text))
 
 
 @pytest.mark.parametrize(
@@ -108,11 +110,11 @@ def test_a_mistake_is_said_with_its_line(text: str, said: str, tmp_path: Path) -
         ("#lamp", "keeping/lamp.md", False),
     ],
 )
-def test_a_page_is_called_by_the_end_of_its_path(page: str, where: str, same: bool) -> None:
-    assert same_page(page, where) is same
+def test_a_page_is_named_by_the_end_of_its_path(page: str, where: str, same: bool) -> None:
+    assert is_same_page(page, where) is same
 
 
-async def test_questions_that_are_answered_as_expected_pass(shelved: Path, model_folder: Path, tmp_path: Path) -> None:
+async def test_expected_answers_pass(shelved: Path, model_folder: Path, tmp_path: Path) -> None:
     file = _file(
         tmp_path,
         """
@@ -133,7 +135,7 @@ async def test_questions_that_are_answered_as_expected_pass(shelved: Path, model
     assert [one.line for one in checked] == [2, 3, 5, 8, 10]
 
 
-async def test_a_question_that_fails_says_what_was_expected_what_came_and_why(
+async def test_a_failed_question_reports_expectation_answer_and_reason(
     shelved: Path, model_folder: Path, tmp_path: Path
 ) -> None:
     file = _file(
@@ -152,15 +154,15 @@ async def test_a_question_that_fails_says_what_was_expected_what_came_and_why(
     mantle, horn, capital = await _checked(shelved, model_folder, file)
     assert mantle.missing == ("a quote from signals under “Mantels”", "“forty elephants”")
     assert "has no section “Mantels”" in mantle.note or "no page 'signals'" in mantle.note
-    assert "“forty elephants” stands nowhere in the book." in mantle.note
-    assert mantle.came.outcome is Outcome.ANSWERED
-    assert "mantle" in mantle.came.quote.lower()
-    assert (horn.missing, horn.came.page.endswith(".md"), bool(horn.came.heading)) == (("a refusal",), True, True)
-    assert (capital.missing, capital.came.outcome) == (("an answer",), Outcome.REFUSED)
+    assert "“forty elephants” is nowhere in the book." in mantle.note
+    assert mantle.actual.outcome is Outcome.ANSWERED
+    assert "mantle" in mantle.actual.quote.lower()
+    assert (horn.missing, horn.actual.page.endswith(".md"), bool(horn.actual.heading)) == (("a refusal",), True, True)
+    assert (capital.missing, capital.actual.outcome) == (("an answer",), Outcome.REFUSED)
     assert capital.note == "The book has no page 'nowhere.md'."
 
 
-async def test_what_is_asked_by_heading_is_a_question() -> None:
+async def test_headings_become_questions() -> None:
     headings = {
         "How to trim the wick": "How do I trim the wick?",
         "Install the lamp": "How do I install the lamp?",
@@ -175,36 +177,40 @@ async def test_what_is_asked_by_heading_is_a_question() -> None:
         "Import time": "",
         "Oil": "",
     }
-    assert {heading: asked_by(heading) for heading in headings} == headings
+    assert {heading: question_from_heading(heading) for heading in headings} == headings
 
 
-def test_what_a_sentence_defines_is_asked_for() -> None:
-    assert defines("A mantle is a sleeve of woven silk that glows.") == (
+def test_definitions_become_questions() -> None:
+    assert question_from_definition("A mantle is a sleeve of woven silk that glows.") == (
         "What is a mantle?",
         "a sleeve of woven silk",
     )
-    assert defines("Mantles are the heart of the lamp.") == ("What are mantles?", "the heart of the lamp")
+    assert question_from_definition("Mantles are the heart of the lamp.") == (
+        "What are mantles?",
+        "the heart of the lamp",
+    )
     for vague in ("It is a sleeve of silk.", "The name is the title of it.", "The lamp glows.", "A wick is wet."):
-        assert defines(vague) is None
+        assert question_from_definition(vague) is None
 
 
-async def test_what_is_suggested_passes_now_and_is_the_same_every_time(
-    shelved: Path, model_folder: Path, tmp_path: Path
-) -> None:
-    settings = patient(Settings(data_dir=shelved, model_folder=model_folder))
-    async with Book.open(settings) as book, book.edition() as edition:
-        drafts = [await suggest(book.unaided(), edition, limit=3, seed=1, progress=lambda *_: None) for _ in range(2)]
+async def test_suggestions_pass_and_are_reproducible(shelved: Path, model_folder: Path, tmp_path: Path) -> None:
+    settings = without_deadlines(Settings(data_dir=shelved, model_folder=model_folder))
+    async with Book.open(settings) as book, book.snapshot() as snapshot:
+        drafts = [
+            await suggest_questions(book.extractive_pipeline(), snapshot, limit=3, seed=1, progress=lambda *_: None)
+            for _ in range(2)
+        ]
         assert drafts[0] == drafts[1]
     assert any(one.expected and one.expected.page for one in drafts[0])
     assert sum(one.expected == Expectation(Outcome.REFUSED) for one in drafts[0]) == 3
-    checked = await _checked(shelved, model_folder, _file(tmp_path, written(drafts[0])))
+    checked = await _checked(shelved, model_folder, _file(tmp_path, to_yaml(drafts[0])))
     assert [one.passed for one in checked] == [True] * len(drafts[0])
 
 
 def test_an_edit_that_breaks_an_answer_fails_and_leaves_no_trace(
     bythebook: Run, lighthouse: Path, tmp_path: Path
 ) -> None:
-    """As an author does it: ingest, suggest, edit a page, ask again."""
+    """The workflow of an author: ingest, suggest, edit a page, check."""
     file = tmp_path / "questions.yaml"
     bythebook("ingest", lighthouse)
     drafted = bythebook("eval", "suggest", "--out", file, "--limit", "4")

@@ -14,11 +14,11 @@ from typer.testing import CliRunner
 
 from bythebook.book import Book
 from bythebook.cli.app import app
-from bythebook.cli.gaps import read_moment
+from bythebook.cli.gaps import parse_moment
 from bythebook.errors import InputError
-from bythebook.feedback import GapReport, Place, Topic
-from bythebook.feedback.gap_report import as_markdown, as_text
-from bythebook.feedback.ratings import Section
+from bythebook.feedback import GapReport, InsertionPoint, Topic
+from bythebook.feedback.gap_report import format_markdown, format_text
+from bythebook.feedback.ratings import NearestSection
 from bythebook.settings import Settings
 from tests.conftest import copied
 
@@ -49,7 +49,7 @@ async def asked(shelved: Path, model_folder: Path, tmp_path_factory: pytest.Temp
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_questions_come_together_by_topic_the_most_asked_first(asked: Book) -> None:
+async def test_questions_are_clustered_into_topics_largest_first(asked: Book) -> None:
     report = await asked.gaps()
     radio = report.topics[0]
     assert (radio.count, radio.refused, radio.rated_down, set(radio.examples)) == (4, 4, 0, set(RADIO))
@@ -60,11 +60,11 @@ async def test_questions_come_together_by_topic_the_most_asked_first(asked: Book
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_each_topic_has_a_place_in_the_book(asked: Book) -> None:
-    async with asked.edition() as edition:
+async def test_each_topic_has_an_insertion_point(asked: Book) -> None:
+    async with asked.snapshot() as snapshot:
         for topic in (await asked.gaps()).topics:
             assert topic.place
-            page = edition.catalogue.page(topic.place.url)
+            page = snapshot.catalog.get_page(topic.place.url)
             assert page
             assert page.title == topic.place.title
             assert topic.place.after in page.text
@@ -78,7 +78,7 @@ async def test_an_answer_rated_down_is_a_topic_with_its_reason(asked: Book) -> N
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_what_is_not_about_the_book_stands_apart_and_does_not_count(asked: Book) -> None:
+async def test_off_topic_questions_are_listed_separately(asked: Book) -> None:
     report = await asked.gaps(limit=1)
     assert [topic.count for topic in report.topics] == [4]
     assert sorted(topic.label for topic in report.foreign) == sorted(FOREIGN)
@@ -87,16 +87,14 @@ async def test_what_is_not_about_the_book_stands_apart_and_does_not_count(asked:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_only_what_was_asked_since_then(asked: Book) -> None:
+async def test_the_report_covers_questions_since_a_date(asked: Book) -> None:
     report = await asked.gaps(since=datetime.now(UTC) + timedelta(hours=1))
     assert report == GapReport(0, (), (), (), 0, 0, report.generation)
-    assert as_text(report) == "The book has answered every question so far."
+    assert format_text(report) == "The book has answered every question so far."
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_where_there_are_too_many_questions_the_latest_are_looked_at(
-    asked: Book, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_over_the_limit_only_the_latest_questions_are_used(asked: Book, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bythebook.book.MOST_UNANSWERED", 2)
     report = await asked.gaps()
     assert (report.questions, report.questions_left_out) == (9, 7)
@@ -104,7 +102,7 @@ async def test_where_there_are_too_many_questions_the_latest_are_looked_at(
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_what_a_newer_generation_answers_is_no_gap_any_more(
+async def test_a_gap_answered_by_a_newer_generation_is_closed(
     shelved: Path, model_folder: Path, tmp_path: Path
 ) -> None:
     folder = copied(shelved, tmp_path / "data")
@@ -128,8 +126,8 @@ TOPIC = Topic(
     rated_down=1,
     examples=("How do I *tune* the radio?", "Radio\n\x1b[31m?"),
     reasons=("Not the <bell>.",),
-    nearest=(Section("https://book/fog", "Fog", ("Fog", "The horn"), "the-horn", 0.412),),
-    place=Place("https://book/fog", "Fog", "The horn"),
+    nearest=(NearestSection("https://book/fog", "Fog", ("Fog", "The horn"), "the-horn", 0.412),),
+    place=InsertionPoint("https://book/fog", "Fog", "The horn"),
     last_asked_at=datetime(2026, 5, 1, tzinfo=UTC),
 )
 ELSEWHERE = replace(TOPIC, label="Why do cats purr?", count=1, place=None)
@@ -137,7 +135,7 @@ REPORT = GapReport(6, (TOPIC,), (ELSEWHERE,), ("What is it?",), 1, 2, "g000001",
 
 
 def test_the_report_as_text() -> None:
-    assert as_text(REPORT) == (
+    assert format_text(REPORT) == (
         "6 questions without a good answer, 1 topic. Only the latest 4 were looked at. 2 smaller topics not shown. "
         "1 question answered since, by a newer generation of the book.\n"
         "\n"
@@ -158,8 +156,8 @@ def test_the_report_as_text() -> None:
     )
 
 
-def test_the_report_as_markdown_shows_what_readers_wrote_as_text() -> None:
-    lines = as_markdown(REPORT).splitlines()
+def test_the_markdown_report_escapes_the_text_of_readers() -> None:
+    lines = format_markdown(REPORT).splitlines()
     assert "## How do I \\*tune\\* the radio?" in lines
     assert "- reason given: Not the \\<bell\\>." in lines
     assert "- belongs in: “Fog”, after “The horn”" in lines
@@ -177,14 +175,14 @@ def test_the_report_as_markdown_shows_what_readers_wrote_as_text() -> None:
         ("2026-05-01T10:00:00+02:00", datetime(2026, 5, 1, 8, tzinfo=UTC)),
     ],
 )
-def test_since_when(text: str, moment: datetime) -> None:
-    assert read_moment(text, now=datetime(2026, 5, 31, 8, tzinfo=UTC)) == moment
+def test_parses_the_start_of_the_period(text: str, moment: datetime) -> None:
+    assert parse_moment(text, now=datetime(2026, 5, 31, 8, tzinfo=UTC)) == moment
 
 
 @pytest.mark.parametrize("text", ["yesterday", "7", "d", "-7d", "99999w", "2026-13-01"])
-def test_a_time_that_is_none(text: str) -> None:
-    with pytest.raises(InputError, match="is no time"):
-        read_moment(text, now=datetime(2026, 5, 31, tzinfo=UTC))
+def test_rejects_an_invalid_start(text: str) -> None:
+    with pytest.raises(InputError, match="is not a time"):
+        parse_moment(text, now=datetime(2026, 5, 31, tzinfo=UTC))
 
 
 def test_the_command_prints_text_markdown_and_json(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bythebook.book import Book
-from bythebook.evals.gaps import grouped
+from bythebook.evals.gaps import group_questions
 from bythebook.settings import Settings
 
 if TYPE_CHECKING:
@@ -19,12 +19,12 @@ ROWS = [
 ]
 
 
-async def test_purity_is_the_part_of_the_questions_that_are_like_most_of_their_group(
+async def test_purity_is_the_share_of_questions_with_the_majority_topic_of_their_cluster(
     shelved: Path, model_folder: Path
 ) -> None:
-    async with Book.open(Settings(data_dir=shelved, model_folder=model_folder)) as book, book.edition() as edition:
-        figures = await grouped(edition, book.embedder, ROWS, progress=lambda *_: None)
-        nothing = await grouped(edition, book.embedder, ROWS[3:], progress=lambda *_: None)
+    async with Book.open(Settings(data_dir=shelved, model_folder=model_folder)) as book, book.snapshot() as snapshot:
+        figures = await group_questions(snapshot, book.embedder, ROWS, progress=lambda *_: None)
+        nothing = await group_questions(snapshot, book.embedder, ROWS[3:], progress=lambda *_: None)
     assert figures == {
         "questions": 4,
         "groups": 2,

@@ -31,19 +31,19 @@ def folders(tmp_path: Path) -> set[str]:
     return {path.name for path in tmp_path.iterdir() if path.is_dir()}
 
 
-def test_before_anything_is_published_there_is_no_book(generations: Generations) -> None:
+def test_reading_fails_before_the_first_publication(generations: Generations) -> None:
     assert generations.current() == ""
     with pytest.raises(NotFound, match="bythebook ingest FOLDER"), generations.reading():
         pass
 
 
-def test_what_is_published_is_what_is_read(generations: Generations) -> None:
+def test_readers_see_the_published_generation(generations: Generations) -> None:
     assert publish(generations, "one") == generations.current() == "g000001"
     with generations.reading() as folder:
         assert (folder.name, (folder / "page").read_text()) == ("g000001", "one")
 
 
-def test_nothing_of_a_draft_is_seen_before_it_is_published(generations: Generations) -> None:
+def test_a_draft_is_invisible_before_publication(generations: Generations) -> None:
     publish(generations, "one")
     with generations.writing():
         (generations.draft_of_current() / "page").write_text("half of two")
@@ -51,7 +51,7 @@ def test_nothing_of_a_draft_is_seen_before_it_is_published(generations: Generati
             assert (folder / "page").read_text() == "one"
 
 
-def test_a_draft_begins_as_a_copy_of_the_current_generation(generations: Generations) -> None:
+def test_a_draft_starts_as_a_copy_of_the_current_generation(generations: Generations) -> None:
     publish(generations, "one")
     with generations.writing():
         assert (generations.draft_of_current() / "page").read_text() == "one"
@@ -72,13 +72,13 @@ def test_a_reader_keeps_its_generation_until_it_is_done(generations: Generations
     assert folders(tmp_path) == {"g000003"}
 
 
-def test_two_readers_may_read_the_same_generation(generations: Generations, tmp_path: Path) -> None:
+def test_two_readers_share_a_generation(generations: Generations, tmp_path: Path) -> None:
     publish(generations, "one")
     with generations.reading(), Generations(tmp_path).reading() as second:
         assert (second / "page").read_text() == "one"
 
 
-def test_a_second_writer_is_refused_and_told_who_is_first(generations: Generations, tmp_path: Path) -> None:
+def test_rejects_a_second_writer_and_names_the_first(generations: Generations, tmp_path: Path) -> None:
     with (
         generations.writing(),
         pytest.raises(Unavailable, match=rf"process {os.getpid()}\).*nothing is lost"),
@@ -89,7 +89,7 @@ def test_a_second_writer_is_refused_and_told_who_is_first(generations: Generatio
         pass
 
 
-def test_a_run_that_failed_lets_the_next_one_write(generations: Generations) -> None:
+def test_a_failed_run_releases_the_writer_lock(generations: Generations) -> None:
     with pytest.raises(ZeroDivisionError), generations.writing():
         raise ZeroDivisionError
     assert publish(generations, "one") == "g000001"
@@ -104,7 +104,7 @@ def test_a_run_that_failed_lets_the_next_one_write(generations: Generations) -> 
         pytest.param(["g000000/page"], {"g000001"}, id="killed while sweeping"),
     ],
 )
-def test_what_a_killed_run_left_behind_is_never_read_and_is_swept(
+def test_leftovers_of_a_killed_run_are_never_read_and_are_swept(
     generations: Generations, tmp_path: Path, left: list[str], swept: set[str]
 ) -> None:
     publish(generations, "one")
@@ -122,7 +122,7 @@ def test_what_a_killed_run_left_behind_is_never_read_and_is_swept(
         assert (folder / "page").read_text() == "two"
 
 
-def test_a_name_is_not_given_twice_while_the_first_one_is_there(generations: Generations, tmp_path: Path) -> None:
+def test_generation_names_are_not_reused(generations: Generations, tmp_path: Path) -> None:
     publish(generations, "one")
     with generations.reading():
         publish(generations, "two")
@@ -132,14 +132,14 @@ def test_a_name_is_not_given_twice_while_the_first_one_is_there(generations: Gen
             assert generations.publish() == "g000010"
 
 
-def test_a_generation_that_lost_its_lock_is_reported_as_damaged(generations: Generations, tmp_path: Path) -> None:
+def test_reports_a_generation_without_a_lock_file_as_damaged(generations: Generations, tmp_path: Path) -> None:
     publish(generations, "one")
     (tmp_path / "g000001" / "LOCK").unlink()
     with pytest.raises(NotFound, match=re.escape("damaged")), generations.reading():
         pass
 
 
-def test_a_copy_has_the_same_bytes_and_the_same_holes(tmp_path: Path) -> None:
+def test_copies_keep_content_and_holes(tmp_path: Path) -> None:
     source = tmp_path / "source"
     (source / "deep").mkdir(parents=True)
     (source / "empty").touch()

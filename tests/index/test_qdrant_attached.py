@@ -12,13 +12,13 @@ from qdrant_client import models
 
 from bythebook.answers import AgentRequest, Outcome
 from bythebook.errors import ConfigurationError, InputError, NotFound
-from bythebook.index import EVERYWHERE, Filters
-from bythebook.index.provider import Shelf
-from bythebook.index.qdrant.attached import AttachedLibrary, Attachment, recognised, remove_attachment
-from bythebook.index.qdrant.client import Address, QdrantServer, connected
-from bythebook.ingest.attach import Embedders, Findings, attach
+from bythebook.index import NO_FILTERS, Filters
+from bythebook.index.provider import IndexProvider
+from bythebook.index.qdrant.attached import AttachedSnapshotLoader, Attachment, detect_fields, remove_attachment
+from bythebook.index.qdrant.client import QdrantAddress, QdrantServer, open_server
+from bythebook.ingest.attach import AttachReport, EmbedderPair, attach
 from bythebook.llm.config import AgentConfig
-from bythebook.qa.pipeline import Asker
+from bythebook.qa.pipeline import AnswerPipeline
 from bythebook.retrieval.retriever import Retriever
 from tests.support.qdrant_book import unseen
 from tests.support.qdrant_server import QdrantHere, running_qdrant
@@ -40,7 +40,7 @@ def here() -> Iterator[QdrantHere]:
 
 @pytest.fixture
 async def server(here: QdrantHere) -> AsyncIterator[QdrantServer]:
-    async with connected(Address(here.url), reading_seconds=60.0) as opened:
+    async with open_server(QdrantAddress(here.url), reading_seconds=60.0) as opened:
         yield opened
 
 
@@ -98,17 +98,19 @@ async def fill(
     await server.write("filling", lambda client: client.upsert(name, points, wait=True))
 
 
-async def attached(server: QdrantServer, folder: Path, *, site_url: str = "", vector: str | None = None) -> Findings:
+async def attached(
+    server: QdrantServer, folder: Path, *, site_url: str = "", vector: str | None = None
+) -> AttachReport:
     embedder = WordEmbedder()
     wanted = Attachment(
-        server.address, "theirs", vector, {}, site_url, {"model": "words", "dimension": DIMENSION}, edition=""
+        server.address, "theirs", vector, {}, site_url, {"model": "words", "dimension": DIMENSION}, snapshot=""
     )
-    return await attach(server, wanted, Embedders(embedder), data_dir=folder, progress=unseen)
+    return await attach(server, wanted, EmbedderPair(embedder), data_dir=folder, progress=unseen)
 
 
 @contextmanager
-def shelf(server: QdrantServer, folder: Path) -> Iterator[Shelf]:
-    opened = Shelf(AttachedLibrary(server, folder, WordEmbedder().identity, count=count_words))
+def index_provider(server: QdrantServer, folder: Path) -> Iterator[IndexProvider]:
+    opened = IndexProvider(AttachedSnapshotLoader(server, folder, WordEmbedder().identity, count_tokens=count_words))
     try:
         yield opened
     finally:
@@ -126,7 +128,7 @@ def shelf(server: QdrantServer, folder: Path) -> Iterator[Shelf]:
         pytest.param(nested, "https://site.example/ch0.md", "Chapter 0", ("Chapter 0",), id="page_content, metadata"),
     ],
 )
-async def test_an_answer_comes_from_it_with_quotes_whatever_its_names_are(
+async def test_answers_with_quotes_whatever_the_field_names_are(
     server: QdrantServer, tmp_path: Path, payload: Any, url: str, title: str, headings: tuple[str, ...]
 ) -> None:
     await fill(server, [payload(number, text) for number, text in enumerate(SENTENCES)])
@@ -135,8 +137,8 @@ async def test_an_answer_comes_from_it_with_quotes_whatever_its_names_are(
     assert found.agreement == pytest.approx(1.0, abs=1e-3)
 
     embedder = WordEmbedder()
-    with shelf(server, tmp_path) as opened:
-        asker = Asker(opened, embedder, Retriever(embedder), AgentConfig(retrieval_threshold=0.2))
+    with index_provider(server, tmp_path) as opened:
+        asker = AnswerPipeline(opened, embedder, Retriever(embedder), AgentConfig(retrieval_threshold=0.2))
         answer = await asker.ask(AgentRequest("What does the lamp of the lighthouse burn through the night?"))
 
     assert answer.outcome is Outcome.ANSWERED
@@ -148,20 +150,20 @@ async def test_an_answer_comes_from_it_with_quotes_whatever_its_names_are(
     assert source.token_count == (42 if payload is as_003 else count_words(SENTENCES[0]))
 
 
-async def test_what_the_book_does_not_cover_is_refused_by_the_usual_rule(server: QdrantServer, tmp_path: Path) -> None:
+async def test_refuses_uncovered_questions_with_the_default_rule(server: QdrantServer, tmp_path: Path) -> None:
     await fill(server, [as_004(number, text) for number, text in enumerate(SENTENCES)])
     await attached(server, tmp_path)
     embedder = WordEmbedder()
-    with shelf(server, tmp_path) as opened:
-        async with opened.edition() as edition:
-            rarities = edition.rarities(edition.words.terms("lamp zebra the"))
-            assert len(set(rarities.values())) == 2  # How rare a word is, is known.
-        asker = Asker(opened, embedder, Retriever(embedder), AgentConfig())
+    with index_provider(server, tmp_path) as opened:
+        async with opened.snapshot() as snapshot:
+            idf_weights = snapshot.idf_weights(snapshot.bm25.terms("lamp zebra the"))
+            assert len(set(idf_weights.values())) == 2  # How rare a word is, is known.
+        asker = AnswerPipeline(opened, embedder, Retriever(embedder), AgentConfig())
         answer = await asker.ask(AgentRequest("Quantum chromodynamics zebra?"))
     assert answer.outcome is Outcome.REFUSED
 
 
-async def test_it_is_said_what_it_has_and_what_it_lacks(server: QdrantServer, tmp_path: Path) -> None:
+async def test_reports_found_and_missing_fields(server: QdrantServer, tmp_path: Path) -> None:
     payloads = [{"chunk_text": text} for text in SENTENCES[:3]] + [{"chunk_text": " "}]
     await fill(server, payloads)
     found = await attached(server, tmp_path)
@@ -178,20 +180,20 @@ async def test_it_is_said_what_it_has_and_what_it_lacks(server: QdrantServer, tm
         assert lacking in said
 
 
-async def test_filters_use_the_names_it_has(server: QdrantServer, tmp_path: Path) -> None:
+async def test_filters_use_the_field_names_of_the_collection(server: QdrantServer, tmp_path: Path) -> None:
     await fill(server, [as_003(number, text) for number, text in enumerate(SENTENCES)])
     await attached(server, tmp_path)
-    with shelf(server, tmp_path) as opened:
-        async with opened.edition() as edition:
-            store = edition.store
-            assert await store.count(EVERYWHERE) == 4
+    with index_provider(server, tmp_path) as opened:
+        async with opened.snapshot() as snapshot:
+            store = snapshot.store
+            assert await store.count(NO_FILTERS) == 4
             assert await store.count(Filters(chapter="module-1/ch2")) == 1
             assert await store.count(Filters(module="Module 1", url_prefix="https://book.example/docs/ch1")) == 1
-            found = await store.candidates(vector_of(SENTENCES[1]), "horn", limit=5, filters=Filters(module="None"))
+            found = await store.search(vector_of(SENTENCES[1]), "horn", limit=5, filters=Filters(module="None"))
             assert found == []
 
 
-async def test_named_vectors_are_searched_by_their_name(server: QdrantServer, tmp_path: Path) -> None:
+async def test_searches_named_vectors(server: QdrantServer, tmp_path: Path) -> None:
     params = models.VectorParams(size=DIMENSION, distance=models.Distance.COSINE)
     await fill(server, [as_004(number, text) for number, text in enumerate(SENTENCES)], vectors={"text": params})
     with pytest.raises(InputError, match=r"has no vector 'title'\. It has text"):
@@ -206,7 +208,7 @@ async def test_named_vectors_are_searched_by_their_name(server: QdrantServer, tm
         pytest.param(DIMENSION, models.Distance.EUCLID, "the distance Euclid", id="distance"),
     ],
 )
-async def test_vectors_that_cannot_be_compared_are_refused(
+async def test_rejects_vectors_of_another_dimension_or_distance(
     server: QdrantServer, tmp_path: Path, size: int, distance: models.Distance, said: str
 ) -> None:
     params = models.VectorParams(size=size, distance=distance)
@@ -215,7 +217,7 @@ async def test_vectors_that_cannot_be_compared_are_refused(
         await attached(server, tmp_path)
 
 
-async def test_an_embedder_the_vectors_are_not_of_is_refused(server: QdrantServer, tmp_path: Path) -> None:
+async def test_rejects_an_embedder_that_did_not_make_the_vectors(server: QdrantServer, tmp_path: Path) -> None:
     others = ("zebra", "quartz onyx", "violin", "glacier moraine")
     await fill(server, [as_004(number, text) for number, text in enumerate(SENTENCES)], texts=others)
     with pytest.raises(ConfigurationError, match="were not made by 'words'"):
@@ -223,53 +225,53 @@ async def test_an_embedder_the_vectors_are_not_of_is_refused(server: QdrantServe
     assert not (tmp_path / "attached.json").exists()
 
 
-async def test_a_collection_that_cannot_be_attached_says_why(
+async def test_explains_why_a_collection_cannot_be_attached(
     here: QdrantHere, server: QdrantServer, tmp_path: Path
 ) -> None:
     with pytest.raises(NotFound, match=r"no collection 'theirs' on .* There are: none at all"):
         await attached(server, tmp_path)
     await fill(server, [{"words": text} for text in SENTENCES])
-    with pytest.raises(ConfigurationError, match=r"no text under a name that is known .* It has words\."):
+    with pytest.raises(ConfigurationError, match=r"no text in a field with a known name .* It has words\."):
         await attached(server, tmp_path)
     here.engine.answer("PUT", ["collections", "theirs-book"], {"vectors": {}})
-    with pytest.raises(InputError, match="is a book that bythebook keeps itself"):
+    with pytest.raises(InputError, match="is a book that bythebook manages"):
         await attached(server, tmp_path)
 
 
-async def test_attaching_again_takes_effect_at_once_and_detaching_too(server: QdrantServer, tmp_path: Path) -> None:
+async def test_attaching_and_detaching_take_effect_at_once(server: QdrantServer, tmp_path: Path) -> None:
     await fill(server, [as_004(number, text) for number, text in enumerate(SENTENCES)])
     await attached(server, tmp_path)
-    with shelf(server, tmp_path) as opened:
-        async with opened.edition() as before:
+    with index_provider(server, tmp_path) as opened:
+        async with opened.snapshot() as before:
             pass
         more = models.PointStruct(id=77, vector=vector_of("oar").tolist(), payload=as_004(8, "An oar lies here."))
         await server.write("filling", lambda client: client.upsert("theirs", [more], wait=True))
         await attached(server, tmp_path)
-        async with opened.edition() as after:
+        async with opened.snapshot() as after:
             assert (before.chunk_count, after.chunk_count) == (4, 5)
             assert before.name != after.name
         remove_attachment(tmp_path)
         with pytest.raises(NotFound, match="was detached"):
-            async with opened.edition():
+            async with opened.snapshot():
                 pass
 
 
-def test_lines_that_were_only_broken_to_be_short_are_one() -> None:
+def test_joins_wrapped_lines() -> None:
     attachment = Attachment("http://x", "theirs", None, {"text": "text"}, "", {}, "")
     text = "It warns ships\nin fog.\n- one\n- two,\nand more\nSecond line"
-    chunk = attachment.layout(count_words).chunk(1, {"text": text})
+    chunk = attachment.layout(count_words).to_chunk(1, {"text": text})
     assert chunk is not None
     assert chunk.text == "It warns ships in fog.\n- one\n- two, and more\nSecond line"
     code = "```py\nx = (1,\ny)\n```"
-    fenced = attachment.layout(count_words).chunk(1, {"text": code})
+    fenced = attachment.layout(count_words).to_chunk(1, {"text": code})
     assert fenced is not None
     assert fenced.text == code
 
 
-def test_the_name_that_most_payloads_use_is_taken() -> None:
+def test_prefers_the_field_name_of_most_payloads() -> None:
     payloads: list[dict[str, Any]] = [
         {"text": "a", "content": ""},
         {"text": "b", "metadata": {"title": "T"}},
         {"content": "c", "text": "d"},
     ]
-    assert recognised(payloads) == {"text": "text", "title": "metadata.title"}
+    assert detect_fields(payloads) == {"text": "text", "title": "metadata.title"}

@@ -17,17 +17,17 @@ from qdrant_client import AsyncQdrantClient
 
 from bythebook.answers import AgentRequest
 from bythebook.errors import ConfigurationError, NotFound, QdrantConnectionError, Unavailable
-from bythebook.index import EVERYWHERE
+from bythebook.index import NO_FILTERS
 from bythebook.index.generations import Generations
-from bythebook.index.provider import Edition, Shelf
+from bythebook.index.provider import IndexProvider, IndexSnapshot
 from bythebook.index.qdrant import catalog_sync
-from bythebook.index.qdrant.catalog_sync import QdrantLibrary, fetch_catalogue
-from bythebook.index.qdrant.client import Address, QdrantServer, connected
-from bythebook.index.qdrant.generations import Making, Manifest, ServerGenerations
+from bythebook.index.qdrant.catalog_sync import QdrantSnapshotLoader, fetch_catalog
+from bythebook.index.qdrant.client import QdrantAddress, QdrantServer, open_server
+from bythebook.index.qdrant.generations import CollectionParams, Manifest, ServerGenerations
 from bythebook.index.qdrant.mirror import pull, push
 from bythebook.index.qdrant.store import QdrantStore
 from bythebook.llm.config import AgentConfig
-from bythebook.qa.pipeline import Asker
+from bythebook.qa.pipeline import AnswerPipeline
 from bythebook.retrieval import RetrievalResult
 from bythebook.retrieval.retriever import Retriever
 from tests.conftest import LIGHTHOUSE
@@ -53,7 +53,7 @@ def here() -> Iterator[QdrantHere]:
 
 @pytest.fixture
 async def server(here: QdrantHere) -> AsyncIterator[QdrantServer]:
-    async with connected(Address(here.url), reading_seconds=60.0) as opened:
+    async with open_server(QdrantAddress(here.url), reading_seconds=60.0) as opened:
         yield opened
 
 
@@ -81,15 +81,15 @@ def elsewhere(server: QdrantServer, tmp_path: Path) -> ServerBook:
     return ServerBook(server, tmp_path / "another machine")
 
 
-async def test_before_the_first_ingest_the_missing_collection_is_named(book: ServerBook) -> None:
+async def test_names_the_missing_collection_before_the_first_ingest(book: ServerBook) -> None:
     with pytest.raises(NotFound, match=r"no collection 'book' on http://127.* Run 'bythebook ingest FOLDER'"):
         await book.ask("lamp")
 
 
-async def test_another_machine_answers_from_the_server_alone(
+async def test_another_machine_answers_from_the_server_only(
     here: QdrantHere, book: ServerBook, elsewhere: ServerBook, pages: Path
 ) -> None:
-    book.making = Making(shards=3, replicas=2, on_disk=True)
+    book.params = CollectionParams(shards=3, replicas=2, on_disk=True)
     name = await book.ingest(pages)
 
     (answer,) = await elsewhere.ask("What does the lamp burn?")
@@ -110,24 +110,24 @@ async def test_another_machine_answers_from_the_server_alone(
     assert not [request for request in here.requests[before:] if not request.startswith(("GET", "POST"))]
 
 
-async def test_a_book_goes_to_the_server_answers_there_and_comes_back_as_it_was(
-    book: ServerBook, tmp_path: Path
-) -> None:
+async def test_a_book_survives_a_round_trip_to_the_server(book: ServerBook, tmp_path: Path) -> None:
     """The same requests reach the same engine: every passage and its place are equal, its scores nearly."""
     disk = WordBook(tmp_path / "index")
     await disk.ingest(LIGHTHOUSE)
     generations = book.there
-    library = QdrantLibrary(generations, disk.embedder.identity, tmp_path / "cache", fresh_seconds=3600.0)
+    library = QdrantSnapshotLoader(generations, disk.embedder.identity, tmp_path / "cache", refresh_seconds=3600.0)
     assert await library.current() == ""
-    name, _ = await push(disk.generations, generations, after="", making=Making(), notes={}, progress=unseen)
+    name, _ = await push(
+        disk.generations, generations, after="", params=CollectionParams(), metadata={}, progress=unseen
+    )
     assert await library.current() == name  # Whoever publishes need not wait to read it.
-    with disk.shelf() as one, book.shelf() as other:
-        async with one.edition() as here, other.edition() as there:
+    with disk.index_provider() as one, book.index_provider() as other:
+        async with one.snapshot() as here, other.snapshot() as there:
             assert here.calibration == there.calibration
             for question in QUESTIONS:
                 retriever = Retriever(WordEmbedder())
-                ours = await retriever.retrieve(here, question, top_k=10, filters=EVERYWHERE)
-                theirs = await retriever.retrieve(there, question, top_k=10, filters=EVERYWHERE)
+                ours = await retriever.retrieve(here, question, top_k=10, filters=NO_FILTERS)
+                theirs = await retriever.retrieve(there, question, top_k=10, filters=NO_FILTERS)
                 assert_same(theirs.context.results, ours.context.results)
             await assert_found_by_another_implementation(here, await book.there.manifest(there.name))
 
@@ -145,45 +145,45 @@ def assert_same(theirs: Sequence[RetrievalResult], ours: Sequence[RetrievalResul
         assert (one.score, one.rerank_score) == pytest.approx((other.score, other.rerank_score), abs=1e-4)
 
 
-async def assert_found_by_another_implementation(edition: Edition, manifest: Manifest) -> None:
+async def assert_found_by_another_implementation(snapshot: IndexSnapshot, manifest: Manifest) -> None:
     """The official client without a server computes everything by itself, and knows nothing of our engine."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Payload indexes have no effect in the local Qdrant")
         client = AsyncQdrantClient(":memory:")
         there = ServerGenerations(QdrantServer(client, ":memory:", reading_seconds=60.0), "book")
-        name = await there.begin(manifest, Making())
-    double = QdrantStore(there.server, there.collection(name), edition.words)
-    passages = await edition.store.fetch(edition.catalogue.all_chunk_ids())
-    await double.change(put=list(passages.values()), drop=[])
+        name = await there.begin(manifest, CollectionParams())
+    double = QdrantStore(there.server, there.collection(name), snapshot.bm25)
+    passages = await snapshot.store.fetch(snapshot.catalog.all_chunk_ids())
+    await double.update(put=list(passages.values()), drop=[])
     for question in QUESTIONS:
-        vector = await WordEmbedder().query(question)
-        ours = await edition.store.candidates(vector, question, limit=20, filters=EVERYWHERE)
-        theirs = dict(await double.candidates(vector, question, limit=200, filters=EVERYWHERE))
+        vector = await WordEmbedder().embed_query(question)
+        ours = await snapshot.store.search(vector, question, limit=20, filters=NO_FILTERS)
+        theirs = dict(await double.search(vector, question, limit=200, filters=NO_FILTERS))
         assert ours
         for key, score in ours:
             assert theirs[key] == pytest.approx(score, abs=1e-3)
     await client.close()
 
 
-async def test_readers_keep_the_generation_they_read_until_it_is_removed_long_after(
+async def test_readers_keep_a_superseded_generation_for_the_grace_period(
     here: QdrantHere, book: ServerBook, elsewhere: ServerBook, pages: Path
 ) -> None:
     first = await book.ingest(pages)
-    with elsewhere.shelf() as shelf:
-        async with shelf.edition() as old:
+    with elsewhere.index_provider() as index_provider:
+        async with index_provider.snapshot() as old:
             write(pages, "flag", "A red flag means danger.")
             second = await book.ingest(pages)
-            async with shelf.edition() as new:
+            async with index_provider.snapshot() as new:
                 assert (old.name, new.name) == (first, second)
-                assert await new.store.count(EVERYWHERE) == await old.store.count(EVERYWHERE) + 1
-                assert len(new.catalogue.listed()) == len(old.catalogue.listed()) + 1
-    assert await book.there.names() == [first, second]
+                assert await new.store.count(NO_FILTERS) == await old.store.count(NO_FILTERS) + 1
+                assert len(new.catalog.table_of_contents()) == len(old.catalog.table_of_contents()) + 1
+    assert await book.there.list_names() == [first, second]
 
     book.grace_seconds = -1.0
     write(pages, "oar", "An oar lies in the boat.")
     third = await book.ingest(pages)
 
-    assert await book.there.names() == [third]
+    assert await book.there.list_names() == [third]
     assert set(here.engine.collections) == {f"book-{third}", f"book-{third}-book"}
     with pytest.raises(ConfigurationError, match="is the current generation"):
         await book.there.remove(third)
@@ -191,25 +191,25 @@ async def test_readers_keep_the_generation_they_read_until_it_is_removed_long_af
         await book.there.remove("g000009-00000000")
 
 
-async def test_only_the_blocks_that_changed_are_fetched(here: QdrantHere, book: ServerBook, tmp_path: Path) -> None:
+async def test_fetches_only_changed_blocks(here: QdrantHere, book: ServerBook, tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
-    data = np.random.default_rng(7).bytes(5 * catalog_sync.BLOCK + 99)
+    data = np.random.default_rng(7).bytes(5 * catalog_sync.BLOCK_BYTES + 99)
     first.write_bytes(data)
     second.write_bytes(data[:-1] + b"!" + data[:7])
     cache, asked = tmp_path / "cache", []
     for path in (first, second):
-        cut = tuple(block.digest for block in catalog_sync.cut(path))
-        made = replace(MANIFEST, blocks=cut, digest=catalog_sync.digest_of(cut), size=path.stat().st_size)
-        name = await book.there.begin(made, Making())
-        await book.there.send_catalogue(name, path)
+        cut = tuple(block.digest for block in catalog_sync.split_blocks(path))
+        made = replace(MANIFEST, blocks=cut, digest=catalog_sync.combine_digests(cut), size=path.stat().st_size)
+        name = await book.there.begin(made, CollectionParams())
+        await book.there.send_catalog(name, path)
         before = len(here.bodies)
-        fetched = await fetch_catalogue(book.there, name, made, cache)
+        fetched = await fetch_catalog(book.there, name, made, cache)
         assert fetched.read_bytes() == path.read_bytes()
         asked.append([json.loads(body)["ids"] for body in here.bodies[before:]])
     assert asked == [[[1, 2, 3, 4, 5, 6]], [[6]]]
 
 
-async def test_what_does_not_fit_is_not_believed(
+async def test_rejects_blocks_that_do_not_match_the_manifest(
     here: QdrantHere, book: ServerBook, elsewhere: ServerBook, pages: Path
 ) -> None:
     name = await book.ingest(pages)
@@ -221,7 +221,7 @@ async def test_what_does_not_fit_is_not_believed(
         await stranger.ingest(pages)
 
     points[1]["data"] = "AAAA"
-    with pytest.raises(QdrantConnectionError, match="a block of the catalogue on the Qdrant server is damaged"):
+    with pytest.raises(QdrantConnectionError, match="a block of the catalog on the Qdrant server is damaged"):
         await elsewhere.ask("lamp")
     assert not list((elsewhere.folder / "read").glob("*"))
 
@@ -230,9 +230,7 @@ async def test_what_does_not_fit_is_not_believed(
         await elsewhere.ask("lamp")
 
 
-async def test_an_ingest_that_fails_half_way_changes_nothing_and_goes_on_where_it_was(
-    here: QdrantHere, book: ServerBook, pages: Path
-) -> None:
+async def test_a_failed_ingest_changes_nothing_and_is_resumed(here: QdrantHere, book: ServerBook, pages: Path) -> None:
     before = await book.ingest(pages)
     write(pages, "long", "\n\n".join(f"## Part {number}\n\nIt is about matter{number}." for number in range(300)))
 
@@ -285,7 +283,7 @@ async def copy_from_server(book: ServerBook, here: Generations) -> None:
     await pull(book.there, name, manifest, here, cache=book.folder / "cache", progress=unseen)
 
 
-async def test_a_copy_that_is_not_whole_is_not_published(
+async def test_an_incomplete_copy_is_not_published(
     here: QdrantHere, book: ServerBook, pages: Path, tmp_path: Path
 ) -> None:
     name = await book.ingest(pages)
@@ -299,7 +297,7 @@ async def test_a_copy_that_is_not_whole_is_not_published(
     assert Generations(tmp_path / "copy").current() == ""
 
 
-async def test_two_machines_add_to_the_same_book(book: ServerBook, elsewhere: ServerBook, tmp_path: Path) -> None:
+async def test_two_machines_ingest_into_the_same_book(book: ServerBook, elsewhere: ServerBook, tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         write(tmp_path / name, name, f"This is page {name}.")
@@ -307,13 +305,13 @@ async def test_two_machines_add_to_the_same_book(book: ServerBook, elsewhere: Se
     await elsewhere.ingest(tmp_path / "two")
     assert elsewhere.embedder.embedded == ["two\nThis is page two."]
 
-    with book.shelf() as shelf:
-        async with shelf.edition() as edition:
-            assert [page.title for page in edition.catalogue.listed()] == ["one", "two"]
+    with book.index_provider() as index_provider:
+        async with index_provider.snapshot() as snapshot:
+            assert [page.title for page in snapshot.catalog.table_of_contents()] == ["one", "two"]
     assert await book.ingest(tmp_path / "one") == ""
 
 
-async def test_whoever_is_overtaken_is_told_and_loses_no_vector(
+async def test_a_conflicting_publication_is_reported_and_loses_no_vectors(
     book: ServerBook, elsewhere: ServerBook, tmp_path: Path
 ) -> None:
     for name in ("one", "two"):
@@ -325,7 +323,7 @@ async def test_whoever_is_overtaken_is_told_and_loses_no_vector(
     work = WordBook(mirror.folder, embedder=elsewhere.embedder)
     await work.ingest(tmp_path / "two")
     with pytest.raises(Unavailable, match=f"another machine has published {overtaking} as 'book'"):
-        await mirror.publish(notes={}, progress=unseen)
+        await mirror.publish(metadata={}, progress=unseen)
     assert await book.there.current() == overtaking
     embedded = list(elsewhere.embedder.embedded)
 
@@ -336,12 +334,12 @@ async def test_whoever_is_overtaken_is_told_and_loses_no_vector(
     assert ["page one" in answers[0].answer, "page two" in answers[1].answer] == [True, True]
 
 
-async def test_a_collection_that_was_removed_by_hand_is_made_anew(
+async def test_recreates_a_collection_that_was_deleted_by_hand(
     here: QdrantHere, book: ServerBook, elsewhere: ServerBook, pages: Path
 ) -> None:
     first = await book.ingest(pages)
-    with elsewhere.shelf() as shelf:
-        async with shelf.edition():
+    with elsewhere.index_provider() as index_provider:
+        async with index_provider.snapshot():
             pass
         for name in list(here.engine.collections):
             here.engine.answer("DELETE", ["collections", name], {})
@@ -352,19 +350,19 @@ async def test_a_collection_that_was_removed_by_hand_is_made_anew(
 
         assert (first[:7], second[:7]) == ("g000001", "g000001")
         assert chunks_embedded(book) == embedded + 1
-        async with shelf.edition() as edition:
-            assert (edition.name, edition.chunk_count) == (second, 3)
+        async with index_provider.snapshot() as snapshot:
+            assert (snapshot.name, snapshot.chunk_count) == (second, 3)
 
 
-async def test_a_collection_of_others_is_not_taken_for_a_book(here: QdrantHere, book: ServerBook, pages: Path) -> None:
+async def test_rejects_a_collection_of_another_program(here: QdrantHere, book: ServerBook, pages: Path) -> None:
     here.engine.answer("PUT", ["collections", "book"], {"vectors": {"size": 32, "distance": "Cosine"}})
     for work in (book.ask("lamp"), book.ingest(pages)):
-        with pytest.raises(ConfigurationError, match="'bythebook index attach book --embedder NAME' serves it"):
+        with pytest.raises(ConfigurationError, match="'bythebook index attach book --embedder NAME' uses it"):
             await work
     assert list(here.engine.collections) == ["book"]
 
 
-async def test_readers_never_fail_while_the_book_is_read_in_again(
+async def test_readers_never_fail_during_an_ingest(
     request: pytest.FixtureRequest, book: ServerBook, elsewhere: ServerBook, pages: Path
 ) -> None:
     """Every citation resolves in the generation that answered (HARDENING R12)."""
@@ -374,15 +372,15 @@ async def test_readers_never_fail_while_the_book_is_read_in_again(
     config = AgentConfig(retrieval_threshold=0.0, first_token_seconds=60.0, answer_seconds=60.0)
     seen: set[str] = set()
 
-    async def read(shelf: Shelf) -> int:
-        asker, answered = Asker(shelf, elsewhere.embedder, Retriever(elsewhere.embedder), config), 0
+    async def read(index_provider: IndexProvider) -> int:
+        asker, answered = AnswerPipeline(index_provider, elsewhere.embedder, Retriever(elsewhere.embedder), config), 0
         while not done.is_set() or not answered:
-            async with shelf.edition() as edition:
+            async with index_provider.snapshot() as snapshot:
                 answer = await asker.ask(AgentRequest(f"What does the lamp burn, asks {answered}?"))
                 seen.add(answer.metadata.index_generation)
-                if answer.metadata.index_generation == edition.name:
+                if answer.metadata.index_generation == snapshot.name:
                     cited = [citation.chunk_id for citation in answer.citations]
-                    assert set(await edition.store.fetch(cited)) == set(cited)
+                    assert set(await snapshot.store.fetch(cited)) == set(cited)
             assert answer.citations
             answered += 1
         return answered
@@ -393,15 +391,15 @@ async def test_readers_never_fail_while_the_book_is_read_in_again(
             await book.ingest(pages)
         done.set()
 
-    with elsewhere.shelf() as shelf:
+    with elsewhere.index_provider() as index_provider:
         async with asyncio.TaskGroup() as group:
-            reading = [group.create_task(read(shelf)) for _ in range(readers)]
+            reading = [group.create_task(read(index_provider)) for _ in range(readers)]
             group.create_task(write_on())
     assert all(task.result() for task in reading)
     assert len(seen) > 1
 
 
-async def test_a_real_server_keeps_a_book(tmp_path: Path) -> None:
+async def test_a_real_server_stores_a_book(tmp_path: Path) -> None:
     """Runs where QDRANT_URL names one; what is made there is removed."""
     async with live_server() as server:
         book = ServerBook(server, tmp_path / "one", alias=f"bythebook-live-{os.getpid()}", grace_seconds=-1.0)

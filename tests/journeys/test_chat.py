@@ -1,4 +1,4 @@
-"""`bythebook chat` at a terminal, as a person has it: what is typed, what is shown, and the keys that stop it."""
+"""`bythebook chat` at a pseudo-terminal: input, output, and the keys that stop it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.testing import Reply, ScriptedServer
+from bythebook.testing import ScriptedReply, ScriptedServer
 
 PATIENCE = 60.0
 PROMPT = re.compile(rb"\n(?:\x1b\[\?2004h)?> ")
@@ -30,7 +30,7 @@ Chat = Callable[..., "Terminal"]
 
 
 class Terminal:
-    """A terminal with a program in it."""
+    """A pseudo-terminal that runs a program."""
 
     def __init__(self, process: subprocess.Popen[bytes], screen: int) -> None:
         self._process = process
@@ -44,7 +44,7 @@ class Terminal:
         os.write(self._screen, key)
 
     def until(self, text: str | re.Pattern[bytes]) -> None:
-        """Read on until this is shown, after what was waited for last."""
+        """Read until this text appears after the previous match."""
         wanted = re.compile(re.escape(text.encode())) if isinstance(text, str) else text
         end = time.monotonic() + PATIENCE
         while not (found := wanted.search(self._shown)):
@@ -53,10 +53,10 @@ class Terminal:
         self._shown = self._shown[found.end() :]
 
     def left_by(self, key: bytes) -> int:
-        """The exit code of the program once it has been left with this key, pressed as often as it takes."""
+        """Press this key until the program ends, and return its exit code."""
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
-            with suppress(OSError):  # it is leaving, and nobody has the terminal open
+            with suppress(OSError):  # the program is exiting and has closed the terminal
                 self.press(key)
             with suppress(subprocess.TimeoutExpired):
                 return self._process.wait(5.0)
@@ -73,7 +73,7 @@ class Terminal:
 
 @contextmanager
 def running(command: list[str], *, folder: Path, environment: dict[str, str]) -> Iterator[Terminal]:
-    """The program at a terminal of its own. It starts as one started in the background does: Ctrl-C is ignored."""
+    """Start the program at a new pseudo-terminal with SIGINT ignored, like a background process."""
     screen, keyboard = pty.openpty()
 
     def take_the_terminal() -> None:
@@ -100,7 +100,7 @@ def running(command: list[str], *, folder: Path, environment: dict[str, str]) ->
 
 @pytest.fixture
 def chat(shelved: Path, model_folder: Path, tmp_path: Path) -> Iterator[Chat]:
-    """`bythebook chat` about the small book, with whatever other arguments."""
+    """`bythebook chat` with the small book and further arguments."""
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(tmp_path),
@@ -123,15 +123,15 @@ def chat(shelved: Path, model_folder: Path, tmp_path: Path) -> Iterator[Chat]:
 @pytest.mark.parametrize(
     ("key", "code"), [pytest.param(CTRL_C, 130, id="Ctrl-C"), pytest.param(CTRL_D, 0, id="Ctrl-D")]
 )
-def test_a_key_at_the_prompt_leaves(chat: Chat, key: bytes, code: int) -> None:
+def test_a_key_at_the_prompt_exits(chat: Chat, key: bytes, code: int) -> None:
     terminal = chat()
     terminal.until(PROMPT)
     assert terminal.left_by(key) == code
 
 
-async def test_ctrl_c_stops_an_answer_and_keeps_the_conversation(chat: Chat) -> None:
-    slow = Reply("Slowly the mantle " + "burns " * 500, delay_token=0.2)
-    async with ScriptedServer([Reply(f"{HORN} [1]"), slow]) as server:
+async def test_ctrl_c_stops_an_answer_but_not_the_conversation(chat: Chat) -> None:
+    slow = ScriptedReply("Slowly the mantle " + "burns " * 500, delay_token=0.2)
+    async with ScriptedServer([ScriptedReply(f"{HORN} [1]"), slow]) as server:
         terminal = chat("--base-url", server.base_url, "--model", "scripted")
 
         def talk() -> int:

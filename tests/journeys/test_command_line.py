@@ -1,4 +1,4 @@
-"""What a person does first: read a folder in, ask it something, look at it, change it."""
+"""The first steps of a user: ingest a folder, ask, inspect, edit."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_question_the_book_does_not_cover_is_refused_with_the_nearest_sections
     assert response["suggestions"]
 
 
-def test_a_question_without_a_subject_is_asked_back(bythebook: Run, shelved: Path) -> None:
+def test_a_question_without_a_subject_gets_a_question_back(bythebook: Run, shelved: Path) -> None:
     response = json.loads(bythebook("ask", "--data-dir", shelved, "What is it?", "--json").stdout)
     assert (response["outcome"], response["grounded"]) == ("clarify", False)
 
@@ -52,13 +52,13 @@ def test_a_second_run_writes_nothing(bythebook: Run, lighthouse: Path, tmp_path:
     again = bythebook("ingest", lighthouse)
     assert again.returncode == 0
     assert "(0 embedded)" in again.stdout
-    # Opening a shard touches files inside it; the generation, the pointer and the hints stay as they are.
+    # Opening a shard touches its files. The generation, the pointer and the hints must not change.
     after = {path for path in index.rglob("*") if path.name != "WRITER"}
     assert after == set(before)
     assert (index / "CURRENT").read_text() == "g000001"
 
 
-def test_only_what_an_edit_touches_is_embedded_again(bythebook: Run, lighthouse: Path) -> None:
+def test_an_edit_embeds_only_the_changed_chunks(bythebook: Run, lighthouse: Path) -> None:
     bythebook("ingest", lighthouse)
     fog = lighthouse / "signals" / "fog.md"
     fog.write_text(fog.read_text().replace("ninety seconds", "sixty seconds"))
@@ -78,14 +78,14 @@ def test_a_deleted_page_is_no_longer_found(bythebook: Run, lighthouse: Path) -> 
     assert all(not result["url"].endswith("fog.md") for result in found["results"])
 
 
-def test_a_dry_run_shows_the_plan_and_leaves_no_trace(bythebook: Run, lighthouse: Path, tmp_path: Path) -> None:
+def test_a_dry_run_shows_the_plan_and_changes_nothing(bythebook: Run, lighthouse: Path, tmp_path: Path) -> None:
     plan = bythebook("ingest", lighthouse, "--dry-run")
     assert plan.returncode == 0
     assert "5 added" in plan.stdout
     assert not (tmp_path / ".bythebook").exists()
 
 
-def test_the_search_can_be_kept_to_a_part_of_the_book(bythebook: Run, lighthouse: Path) -> None:
+def test_a_search_can_be_filtered(bythebook: Run, lighthouse: Path) -> None:
     bythebook("ingest", lighthouse, "--site-url", "https://light.example/book")
     found = json.loads(bythebook("search", "warning ships", "--filter", "module=Signals", "--json").stdout)
     assert {result["module_name"] for result in found["results"]} == {"Signals"}
@@ -104,7 +104,7 @@ def test_the_same_search_gives_the_same_list(bythebook: Run, shelved: Path) -> N
     assert all(0.0 <= result["score"] <= 1.0 for result in first)
 
 
-def test_a_page_that_cannot_be_read_is_named_and_the_rest_goes_on(bythebook: Run, lighthouse: Path) -> None:
+def test_an_unreadable_page_is_reported_and_skipped(bythebook: Run, lighthouse: Path) -> None:
     (lighthouse / "broken.md").write_bytes(b"# Caf\xe9 au lait")
     (lighthouse / "empty.md").write_text("")
     read = bythebook("ingest", lighthouse)
@@ -117,11 +117,11 @@ def test_a_page_that_cannot_be_read_is_named_and_the_rest_goes_on(bythebook: Run
     assert shown["sources"][0]["coverage"] == pytest.approx(5 / 7)
 
 
-def test_two_sources_make_one_book_until_one_shall_stand_alone(bythebook: Run, lighthouse: Path) -> None:
+def test_two_sources_make_one_book_until_one_is_pruned(bythebook: Run, lighthouse: Path) -> None:
     bythebook("ingest", lighthouse / "keeping")
     both = json.loads(bythebook("ingest", lighthouse / "signals", "--json").stdout)
     assert both["pages"] == 4
-    alone = json.loads(bythebook("ingest", lighthouse / "signals", "--alone", "--json").stdout)
+    alone = json.loads(bythebook("ingest", lighthouse / "signals", "--prune", "--json").stdout)
     assert (alone["pages"], alone["removed"]) == (2, 2)
 
 
@@ -140,7 +140,7 @@ def test_two_sources_make_one_book_until_one_shall_stand_alone(bythebook: Run, l
         pytest.param(["status"], 1, "bythebook ingest", id="status without a book"),
     ],
 )
-def test_what_went_wrong_is_said_with_what_to_do(bythebook: Run, arguments: list[str], code: int, message: str) -> None:
+def test_errors_say_what_to_do(bythebook: Run, arguments: list[str], code: int, message: str) -> None:
     done = bythebook(*arguments)
     assert done.returncode == code, done.stderr
     assert message in done.stderr
@@ -157,14 +157,14 @@ def test_an_empty_folder_is_an_error_and_changes_nothing(bythebook: Run, lightho
     assert json.loads(bythebook("status", "--json").stdout)["pages"] == 5
 
 
-def test_an_error_is_an_object_for_whoever_asked_for_json(bythebook: Run) -> None:
+def test_with_json_an_error_is_an_object(bythebook: Run) -> None:
     done = bythebook("ask", "Why is the lamp lit?", "--json")
     assert done.returncode == 1
     error = json.loads(done.stdout)
     assert (error["error"], error["status_code"], error["recoverable"]) == ("not_found", 404, False)
 
 
-def test_status_tells_what_the_book_is_made_of(bythebook: Run, shelved: Path) -> None:
+def test_status_describes_the_book(bythebook: Run, shelved: Path) -> None:
     shown = json.loads(bythebook("status", "--data-dir", shelved, "--json").stdout)
     assert (shown["pages"], shown["generation"], shown["dimension"]) == (5, "g000001", 384)
     assert shown["size_bytes"] > 0
@@ -179,7 +179,7 @@ def test_status_tells_what_the_book_is_made_of(bythebook: Run, shelved: Path) ->
     assert "made of half the words of its own sentences" in text
 
 
-def test_config_says_where_each_value_came_from(bythebook: Run, tmp_path: Path) -> None:
+def test_config_shows_the_origin_of_each_value(bythebook: Run, tmp_path: Path) -> None:
     (tmp_path / "bythebook.toml").write_text("retrieval_top_k = 7\n[chunk]\ntokens = 200\n")
     (tmp_path / ".env").write_text("export BYTHEBOOK_CHUNK_OVERLAP='20'\nOTHER=1\n")
     shown = json.loads(bythebook("config", "--json", BYTHEBOOK_RETRIEVAL_TOP_K="8").stdout)
@@ -190,7 +190,7 @@ def test_config_says_where_each_value_came_from(bythebook: Run, tmp_path: Path) 
     assert origins["site_url"] == ("", "default")
 
 
-def test_a_closed_pipe_is_no_accident(bythebook: Run, shelved: Path, tmp_path: Path, model_folder: Path) -> None:
+def test_a_closed_pipe_is_not_reported(bythebook: Run, shelved: Path, tmp_path: Path, model_folder: Path) -> None:
     command = f"{sys.executable} -m bythebook search lamp --json --data-dir {shelved} | head -c 1"
     environment = os.environ | {"BYTHEBOOK_MODEL_FOLDER": str(model_folder)}
     done = subprocess.run(
@@ -212,7 +212,7 @@ def test_progress_is_shown_only_on_a_terminal(bythebook: Run, lighthouse: Path, 
 
 
 def _everything(terminal: int) -> str:
-    """What was written to a terminal until nobody had it open any more."""
+    """Read a terminal until no process has it open."""
     shown = b""
     with contextlib.suppress(OSError):
         while data := os.read(terminal, 65536):
@@ -221,13 +221,13 @@ def _everything(terminal: int) -> str:
     return shown.decode()
 
 
-def test_interrupting_an_ingest_leaves_everything_whole(bythebook: Run, lighthouse: Path, tmp_path: Path) -> None:
+def test_an_interrupted_ingest_keeps_the_book_intact(bythebook: Run, lighthouse: Path, tmp_path: Path) -> None:
     bythebook("ingest", lighthouse)
     for number in range(900):
         (lighthouse / f"page{number}.md").write_text(f"# Page {number}\n\n" + f"Keeper {number} writes. " * 60)
     command = [sys.executable, "-m", "bythebook", "ingest", str(lighthouse)]
     journals = tmp_path / ".bythebook" / "index"
-    # Whoever runs the tests in the background has told its children to ignore Ctrl-C.
+    # If the tests run in the background, child processes inherit an ignored SIGINT.
     heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     with subprocess.Popen(
         command,
@@ -274,13 +274,13 @@ def test_the_demo_answers_from_the_manual_and_opens_its_page(
     assert (tmp_path / "shown").read_text(encoding="utf-8").startswith("http://127.0.0.1:")
 
 
-def test_help_and_version_are_there(bythebook: Run) -> None:
+def test_help_and_version(bythebook: Run) -> None:
     assert "ingest" in bythebook("--help").stdout
     assert bythebook("--version").stdout.strip() == "0.1.0"
     assert bythebook().returncode == 2
 
 
-def test_a_data_folder_that_cannot_be_one_is_named(bythebook: Run, tmp_path: Path) -> None:
+def test_an_unusable_data_folder_is_named(bythebook: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder", encoding="utf-8")
     for arguments in (("ask", "lamp"), ("status",), ("ingest", tmp_path)):
         done = bythebook(*arguments, "--data-dir", tmp_path / "file")
@@ -291,7 +291,7 @@ def test_a_data_folder_that_cannot_be_one_is_named(bythebook: Run, tmp_path: Pat
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
-def test_an_answer_that_cannot_be_written_is_a_failure(model_folder: Path, tmp_path: Path) -> None:
+def test_a_failed_write_of_the_answer_is_an_error(model_folder: Path, tmp_path: Path) -> None:
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "BYTHEBOOK_MODEL_FOLDER": str(model_folder)}
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         done = subprocess.run(
@@ -304,10 +304,10 @@ def test_an_answer_that_cannot_be_written_is_a_failure(model_folder: Path, tmp_p
             check=False,
             timeout=120,
         )
-    assert (done.returncode, done.stderr) == (1, "error: it could not be written down: No space left on device.\n")
+    assert (done.returncode, done.stderr) == (1, "error: the output could not be written: No space left on device.\n")
 
 
-def test_closed_streams_are_no_failure(tmp_path: Path) -> None:
+def test_closed_streams_are_not_an_error(tmp_path: Path) -> None:
     command = f"{sys.executable} -m bythebook config >&- 2>&-"
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     done = subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, env=environment, check=False, timeout=120)
@@ -315,17 +315,17 @@ def test_closed_streams_are_no_failure(tmp_path: Path) -> None:
 
 
 async def test_the_demo_does_not_answer_from_transcripts() -> None:
-    """They are full of questions and answers about other books."""
-    from bythebook.cli.demo import NOT_THE_MANUAL, manual
+    """The transcripts contain questions and answers about other books."""
+    from bythebook.cli.demo import EXCLUDED_FOLDERS, find_manual
     from bythebook.sources.folder import Folder
 
-    every = [item.path async for item in Folder(manual()).listing()]
-    book = [item.path async for item in Folder(manual(), exclude=NOT_THE_MANUAL).listing()]
+    every = [item.path async for item in Folder(find_manual()).listing()]
+    book = [item.path async for item in Folder(find_manual(), exclude=EXCLUDED_FOLDERS).listing()]
     assert {path.partition("/")[0] for path in set(every) - set(book)} == {"transcripts"}
     assert "index.md" in book
 
 
-def test_a_reader_need_not_write_as_the_book_does(bythebook: Run, tmp_path: Path) -> None:
+def test_spelling_may_differ_from_the_book(bythebook: Run, tmp_path: Path) -> None:
     pages = tmp_path / "pages"
     pages.mkdir()
     (pages / "arm.md").write_text(

@@ -1,4 +1,4 @@
-"""Follow-ups from end to end: who makes them stand alone, and what is then looked for."""
+"""Follow-up questions end to end: who rewrites them, and what is searched."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 from bythebook import AgentRequest, AgentResponse, Book
 from bythebook.conversations.followups import Exchange
 from bythebook.conversations.followups.llm_rewrite import REWRITE_PROMPT
-from bythebook.conversations.followups.rules import standalone
+from bythebook.conversations.followups.rules import make_standalone
 from bythebook.errors import ConfigurationError
-from bythebook.llm.client import Endpoint
+from bythebook.llm.client import ChatEndpoint
 from bythebook.llm.config import AgentConfig
-from bythebook.llm.generator import Speaker
-from bythebook.testing import Fault, Reply, Request, ScriptedServer, Usage, cooperative_model
+from bythebook.llm.generator import AnswerGenerator
+from bythebook.testing import CompletionRequest, Fault, ScriptedReply, ScriptedServer, ScriptedUsage, cooperative_model
 from bythebook.upstream import Deadline
 
 Opened = Callable[..., AbstractAsyncContextManager[Book]]
@@ -27,13 +27,13 @@ MORE = "Tell me more about the second source"
 
 
 class Model:
-    """Answers from the passages, and says `whole` when it is to make a question stand alone."""
+    """Answers from the passages. Returns `whole` as the rewrite of a follow-up question."""
 
-    def __init__(self, whole: Reply) -> None:
+    def __init__(self, whole: ScriptedReply) -> None:
         self._whole = whole
-        self.restated: list[Request] = []
+        self.restated: list[CompletionRequest] = []
 
-    def __call__(self, request: Request) -> Reply:
+    def __call__(self, request: CompletionRequest) -> ScriptedReply:
         if request.messages[0]["content"] != REWRITE_PROMPT:
             return cooperative_model(request)
         self.restated.append(request)
@@ -41,15 +41,15 @@ class Model:
 
 
 async def conversed(book: Book, *questions: str) -> tuple[list[AgentResponse], list[str]]:
-    """The answers to these questions of one conversation, and what was looked for."""
+    """The answers to the questions of one conversation, and the searches."""
     session = (await book.conversation()).id
     answers = [await book.ask(AgentRequest(question, session_id=session)) for question in questions]
     turns = await (await book.conversations()).turns(session, user_id="")
     return answers, [turn.standalone_question for turn in turns]
 
 
-async def test_a_follow_up_is_looked_for_in_the_models_words(opened: Opened) -> None:
-    model = Model(Reply(WHOLE, usage=Usage(90, 10)))
+async def test_a_follow_up_is_rewritten_by_the_model(opened: Opened) -> None:
+    model = Model(ScriptedReply(WHOLE, usage=ScriptedUsage(90, 10)))
     async with ScriptedServer(model) as server, opened(server, retrieval_mode="prefetch") as book:
         answers, asked = await conversed(book, FIRST, FOLLOW_UP)
     assert asked == [FIRST, WHOLE]
@@ -64,13 +64,13 @@ async def test_a_follow_up_is_looked_for_in_the_models_words(opened: Opened) -> 
 @pytest.mark.parametrize(
     "whole",
     [
-        pytest.param(Reply("A mantle is changed by day, when the burner is cold."), id="it answers"),
-        pytest.param(Reply("Llamas graze in Peru?"), id="it says something else"),
-        pytest.param(Reply(fault=Fault.SERVER_ERROR), id="it fails"),
-        pytest.param(Reply(WHOLE, fault=Fault.NO_FINISH_REASON), id="it is cut"),
+        pytest.param(ScriptedReply("A mantle is changed by day, when the burner is cold."), id="it answers"),
+        pytest.param(ScriptedReply("Llamas graze in Peru?"), id="it says something else"),
+        pytest.param(ScriptedReply(fault=Fault.SERVER_ERROR), id="it fails"),
+        pytest.param(ScriptedReply(WHOLE, fault=Fault.NO_FINISH_REASON), id="it is cut"),
     ],
 )
-async def test_the_rule_stands_in_for_a_model_that_cannot(opened: Opened, whole: Reply) -> None:
+async def test_the_rule_replaces_a_failing_model(opened: Opened, whole: ScriptedReply) -> None:
     model = Model(whole)
     async with ScriptedServer(model) as server, opened(server, retrieval_mode="prefetch") as book:
         answers, asked = await conversed(book, FIRST, FOLLOW_UP)
@@ -80,35 +80,37 @@ async def test_the_rule_stands_in_for_a_model_that_cannot(opened: Opened, whole:
     assert "mantle" in asked[1]
 
 
-async def test_the_rule_stands_in_for_a_model_that_takes_too_long() -> None:
+async def test_the_rule_replaces_a_slow_model() -> None:
     history = [Exchange(FIRST, "About thirty nights.")]
-    async with ScriptedServer(Reply(fault=Fault.HANG)) as server:
+    async with ScriptedServer(ScriptedReply(fault=Fault.HANG)) as server:
         config = AgentConfig(base_url=server.base_url, model="scripted")
         assert config.provider is not None
-        endpoint = Endpoint(config.provider, temperature=0.0, max_tokens=100)
+        endpoint = ChatEndpoint(config.provider, temperature=0.0, max_tokens=100)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(endpoint.close)
-            understood, _ = await Speaker(config, endpoint).restate(FOLLOW_UP, history, deadline=Deadline.after(0.2))
-    assert understood == standalone(FOLLOW_UP, history)
+            understood, _ = await AnswerGenerator(config, endpoint).rewrite_question(
+                FOLLOW_UP, history, deadline=Deadline.after(0.2)
+            )
+    assert understood == make_standalone(FOLLOW_UP, history)
 
 
-async def test_a_question_that_stands_alone_costs_no_call(opened: Opened) -> None:
-    model = Model(Reply(WHOLE))
+async def test_a_standalone_question_needs_no_model_call(opened: Opened) -> None:
+    model = Model(ScriptedReply(WHOLE))
     async with ScriptedServer(model) as server, opened(server, retrieval_mode="prefetch") as book:
         _, asked = await conversed(book, FIRST, "How often does the fog horn sound?")
     assert asked[1] == "How often does the fog horn sound?"
     assert not model.restated
 
 
-async def test_a_change_of_subject_is_not_dragged_along(opened: Opened) -> None:
+async def test_a_new_subject_does_not_use_the_history(opened: Opened) -> None:
     shift = "And what about the fog horn?"
-    async with ScriptedServer(Model(Reply(shift))) as server, opened(server, retrieval_mode="prefetch") as book:
+    async with ScriptedServer(Model(ScriptedReply(shift))) as server, opened(server, retrieval_mode="prefetch") as book:
         _, asked = await conversed(book, FIRST, shift)
     assert asked[1] == shift
 
 
-async def test_the_rule_can_be_chosen(opened: Opened) -> None:
-    model = Model(Reply(WHOLE))
+async def test_the_rule_is_selectable(opened: Opened) -> None:
+    model = Model(ScriptedReply(WHOLE))
     async with ScriptedServer(model) as server:
         async with opened(server, retrieval_mode="prefetch", followups="rule") as book:
             _, asked = await conversed(book, FIRST, FOLLOW_UP)
@@ -116,12 +118,12 @@ async def test_the_rule_can_be_chosen(opened: Opened) -> None:
     assert "mantle" in asked[1]
 
 
-def test_a_model_can_be_asked_for_only_where_there_is_one() -> None:
+def test_the_model_is_selectable_only_if_there_is_one() -> None:
     with pytest.raises(ConfigurationError, match="no model is set"):
         AgentConfig(followups="model")
 
 
-async def test_more_about_the_second_source_is_looked_for_there(opened: Opened) -> None:
+async def test_a_reference_to_the_second_source_searches_that_source(opened: Opened) -> None:
     """003: "Tell me more about the second source"."""
     async with opened(None) as book:
         (first, second), _ = await conversed(book, "When does the fog horn sound and how is the log kept?", MORE)
@@ -132,7 +134,7 @@ async def test_more_about_the_second_source_is_looked_for_there(opened: Opened) 
     assert pointed.chunk_id in {citation.chunk_id for citation in second.citations}
 
 
-async def test_a_source_that_was_never_shown_is_asked_back_about(opened: Opened) -> None:
+async def test_a_reference_to_an_unknown_source_gets_a_question_back(opened: Opened) -> None:
     async with opened(None) as book:
         (_, second), _ = await conversed(book, FIRST, "Tell me more about the ninth source")
     assert second.outcome == "clarify"

@@ -12,7 +12,7 @@ from tests.support.sample_documents import epub, notebook, pdf, running
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-def test_documents_of_several_kinds_become_a_book_that_cites_the_page(bythebook: Run, tmp_path: Path) -> None:
+def test_documents_of_several_formats_become_one_book(bythebook: Run, tmp_path: Path) -> None:
     first = [*running("The Lamp", size=20, top=740), *running("The lamp stands on top of the tower.", top=700)]
     second = running("Trim the wick to two millimetres before the lamp is lit at dusk.", top=700)
     (tmp_path / "manual.pdf").write_bytes(pdf(first, second, title="The Keeper's Manual"))
@@ -44,7 +44,7 @@ def test_documents_of_several_kinds_become_a_book_that_cites_the_page(bythebook:
     assert again.returncode == 3
     assert "0 added, 0 changed, 0 removed, 3 unchanged, 1 skipped" in again.stdout
 
-    # One that breaks later is reported; the others go on, and the book keeps what it has of it.
+    # A page that becomes unreadable is reported. The book keeps its last version.
     (tmp_path / "course.epub").write_bytes(b"no archive any more")
     later = bythebook("ingest", *sources)
     assert later.returncode == 3, later.stderr

@@ -1,4 +1,4 @@
-"""A book whose vectors a service makes: read in, asked, taken up again, and never paid for twice."""
+"""A book with a hosted embedder: ingest, questions, resumed runs, and no text embedded twice."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bythebook.admin import status_of
+from bythebook.admin import read_status
 from bythebook.answers import Outcome
 from bythebook.book import Book
-from bythebook.embeddings import Identity
+from bythebook.embeddings import EmbedderId
 from bythebook.errors import BookError, CohereAPIError, ConfigurationError, ProviderAuthError, RateLimited
 from bythebook.settings import Settings
 from bythebook.testing import (
     EmbeddingFault,
     EmbeddingReply,
     EmbeddingRequest,
-    Reply,
     ScriptedEmbeddings,
+    ScriptedReply,
     ScriptedServer,
 )
-from bythebook.testing.embeddings import sound
+from bythebook.testing.embeddings import never_fail
 from tests.conftest import LIGHTHOUSE
 from tests.support.index_contents import contents
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tests.conftest import Run
 
 COHERE = "cohere:embed-english-v3.0"
-IDENTITY = Identity(COHERE, 1024)
+IDENTITY = EmbedderId(COHERE, 1024)
 QUESTION = "What does the horn do in fog?"
 
 FOREIGN = "Who won the football world cup in 1990?"
@@ -43,7 +43,7 @@ FOREIGN = "Who won the football world cup in 1990?"
 
 @pytest.fixture(scope="module")
 def made(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ScriptedEmbeddings]:
-    """A book made of a service's vectors, and the service as it was left, for tests that only look."""
+    """A book made with a hosted embedder, and the server afterwards, for tests that do not change them."""
     folder = tmp_path_factory.mktemp("hosted")
     server = serving()
 
@@ -59,34 +59,34 @@ def made(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[
 async def opened(
     server: ScriptedEmbeddings, folder: Path, model_folder: Path, **settings: object
 ) -> AsyncIterator[Book]:
-    # A slow machine is no reason to fail.
+    # A slow machine must not fail a test.
     patience = {"first_token_seconds": 60.0, "answer_seconds": 120.0}
-    where = {"data_dir": folder, "model_folder": model_folder, "keep_gaps": "off"}
+    where = {"data_dir": folder, "model_folder": model_folder, "log_unanswered": False}
     service = {"cohere_api_key": "canary", "embedder_url": server.cohere_url}
     async with Book.open(Settings.load({**patience, **where, **service, **settings}, folder=folder)) as book:
         yield book
 
 
-def serving(script: Callable[[EmbeddingRequest], EmbeddingReply] = sound) -> ScriptedEmbeddings:
+def serving(script: Callable[[EmbeddingRequest], EmbeddingReply] = never_fail) -> ScriptedEmbeddings:
     return ScriptedEmbeddings(script, dimension=1024, key="canary")
 
 
-def test_a_book_costs_its_texts_once_and_one_request_of_questions(made: tuple[Path, ScriptedEmbeddings]) -> None:
+def test_an_ingest_embeds_each_text_once_and_one_batch_of_questions(made: tuple[Path, ScriptedEmbeddings]) -> None:
     _, server = made
     assert set(server.embedded.values()) == {1}
-    assert [len(request.texts) > 10 for request in server.requests if request.is_question] == [True]
+    assert [len(request.texts) > 10 for request in server.requests if request.is_query] == [True]
 
 
-async def test_a_question_costs_one_vector_and_nothing_the_second_time(
+async def test_a_question_is_embedded_once_and_then_cached(
     made: tuple[Path, ScriptedEmbeddings], model_folder: Path
 ) -> None:
-    # Which embedder it is, the book itself knows.
+    # The book itself names its embedder.
     async with serving() as server, opened(server, made[0], model_folder) as book:
         answer = await book.ask(QUESTION)
         again = await book.ask(QUESTION)
         refused = await book.ask(FOREIGN)
         assert [request.texts for request in server.requests] == [(QUESTION,), (FOREIGN,)]
-        assert (await book.rehearse(LIGHTHOUSE)).embedded == 0
+        assert (await book.plan_ingest(LIGHTHOUSE)).embedded == 0
         await book.introduction()
     assert (answer.outcome, again.answer, refused.outcome) == (Outcome.ANSWERED, answer.answer, Outcome.REFUSED)
     assert all(0.0 <= source.score <= 1.0 for source in answer.sources)
@@ -94,10 +94,10 @@ async def test_a_question_costs_one_vector_and_nothing_the_second_time(
     assert server.counters["texts"] == 0
 
 
-async def test_a_models_answer_is_proven_without_the_service(
+async def test_answers_are_verified_without_the_service(
     made: tuple[Path, ScriptedEmbeddings], model_folder: Path
 ) -> None:
-    said = Reply("In fog the horn sounds, so that ships hear the rocks [1].")
+    said = ScriptedReply("In fog the horn sounds, so that ships hear the rocks [1].")
     async with serving() as server, ScriptedServer(said) as model:
         asked = {"base_url": model.base_url, "model": "scripted", "retrieval_mode": "prefetch"}
         async with opened(server, made[0], model_folder, **asked) as book:
@@ -105,7 +105,7 @@ async def test_a_models_answer_is_proven_without_the_service(
     assert [request.texts for request in server.requests] == [(QUESTION,)]
 
 
-async def test_an_index_of_another_embedder_is_refused_and_can_be_made_anew(
+async def test_an_index_of_another_embedder_is_rejected_and_can_be_rebuilt(
     made: tuple[Path, ScriptedEmbeddings], model_folder: Path, tmp_path: Path
 ) -> None:
     folder = Path(shutil.copytree(made[0], tmp_path / "data"))
@@ -122,12 +122,12 @@ async def test_an_index_of_another_embedder_is_refused_and_can_be_made_anew(
 
 @dataclass
 class FailingFirst:
-    """Every request fails when it first comes, each in another way."""
+    """The first attempt of every request fails, each with another fault."""
 
     seen: set[tuple[str, ...]] = field(default_factory=set)
 
     def __call__(self, request: EmbeddingRequest) -> EmbeddingReply:
-        if request.texts in self.seen or request.is_question:
+        if request.texts in self.seen or request.is_query:
             return EmbeddingReply()
         self.seen.add(request.texts)
         return EmbeddingReply(FAULTS[len(self.seen) % len(FAULTS)], retry_after="0")
@@ -136,7 +136,7 @@ class FailingFirst:
 FAULTS = tuple(fault for fault in EmbeddingFault if fault not in (EmbeddingFault.HANG, EmbeddingFault.DRIP))
 
 
-async def test_a_service_that_fails_gives_the_same_index_and_is_paid_once(
+async def test_a_failing_service_gives_the_same_index_without_repeated_cost(
     made: tuple[Path, ScriptedEmbeddings], model_folder: Path, tmp_path: Path
 ) -> None:
     async with serving(FailingFirst()) as server:
@@ -147,14 +147,14 @@ async def test_a_service_that_fails_gives_the_same_index_and_is_paid_once(
     assert await contents(tmp_path / "index", IDENTITY) == await contents(made[0] / "index", IDENTITY)
 
 
-async def test_an_ingest_waits_for_the_services_limits_also_with_the_questions_it_draws_its_line_by(
+async def test_an_ingest_respects_the_rate_limit_also_for_calibration_questions(
     model_folder: Path, tmp_path: Path
 ) -> None:
     refusals = 0
 
     def over_the_limit(request: EmbeddingRequest) -> EmbeddingReply:
         nonlocal refusals
-        refused = request.is_question and refusals < 3
+        refused = request.is_query and refusals < 3
         refusals += refused
         return EmbeddingReply(status=429, retry_after="0") if refused else EmbeddingReply()
 
@@ -163,17 +163,17 @@ async def test_an_ingest_waits_for_the_services_limits_also_with_the_questions_i
     assert refusals == 3
 
 
-async def test_a_run_that_failed_is_taken_up_where_it_stopped(
+async def test_a_failed_ingest_is_resumed(
     made: tuple[Path, ScriptedEmbeddings], model_folder: Path, tmp_path: Path
 ) -> None:
-    chosen = {"embedder": COHERE, "embedder_at_once": 2, "embedder_batch": 3}
+    chosen = {"embedder": COHERE, "embedder_concurrency": 2, "embedder_batch": 3}
     async with serving(lambda r: EmbeddingReply(status=401 if r.number > 3 else 200)) as server:
         async with opened(server, tmp_path, model_folder, **chosen) as book:
             with pytest.raises(ProviderAuthError) as caught:
                 await book.ingest(LIGHTHOUSE)
     assert (server.counters["texts"], caught.value.stage) == (9, "embedding")
     async with serving() as second, opened(second, tmp_path, model_folder, **chosen) as book:
-        rest = (await book.rehearse(LIGHTHOUSE)).embedded
+        rest = (await book.plan_ingest(LIGHTHOUSE)).embedded
         assert (await book.ingest(LIGHTHOUSE)).embedded == rest
     assert server.embedded + second.embedded == made[1].embedded
     assert await contents(tmp_path / "index", IDENTITY) == await contents(made[0] / "index", IDENTITY)
@@ -187,7 +187,7 @@ async def test_a_run_that_failed_is_taken_up_where_it_stopped(
         pytest.param(EmbeddingReply(status=429, retry_after="3600"), RateLimited, 429, id="busy for an hour"),
     ],
 )
-async def test_a_question_without_its_vector_is_an_error_that_says_so(
+async def test_a_question_that_was_not_embedded_is_an_error(
     made: tuple[Path, ScriptedEmbeddings],
     model_folder: Path,
     reply: EmbeddingReply,
@@ -200,12 +200,12 @@ async def test_a_question_without_its_vector_is_an_error_that_says_so(
     assert (caught.value.status_code, caught.value.stage) == (status, "embedding")
 
 
-def test_the_key_is_shown_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_is_never_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COHERE_API_KEY", "canary")
     settings = Settings.load({"embedder": COHERE, "embedder_api_key": "canary"}, folder=tmp_path)
-    choice = settings.embedding("")
+    choice = settings.embedder_config("")
     assert (choice.api_key, "canary" in settings.secrets()) == ("canary", True)
-    assert "canary" not in f"{settings!r} {choice!r} {settings.shown()} {settings.agent_config()!r}"
+    assert "canary" not in f"{settings!r} {choice!r} {settings.describe()} {settings.agent_config()!r}"
     assert settings.agent_config().cohere_api_key == "canary"
 
 
@@ -225,17 +225,17 @@ def test_the_key_is_shown_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         pytest.param({}, "", "", id="none"),
     ],
 )
-def test_where_vectors_are_asked_for(tmp_path: Path, given: dict[str, str], url: str, key: str) -> None:
-    choice = Settings.load({"embedder": "openai:m", **given}, folder=tmp_path).embedding("")
+def test_the_url_and_key_of_the_embedder(tmp_path: Path, given: dict[str, str], url: str, key: str) -> None:
+    choice = Settings.load({"embedder": "openai:m", **given}, folder=tmp_path).embedder_config("")
     assert (choice.url, choice.api_key) == (url, key)
 
 
-async def test_on_the_command_line(bythebook: Run, lighthouse: Path, tmp_path: Path) -> None:
+async def test_a_hosted_embedder_on_the_command_line(bythebook: Run, lighthouse: Path, tmp_path: Path) -> None:
     async with ScriptedEmbeddings(key="canary") as server:
         env = {"OPENAI_API_KEY": "canary", "BYTHEBOOK_EMBEDDER_URL": server.openai_url}
         done = await asyncio.to_thread(bythebook, "ingest", lighthouse, "--embedder", "openai:tiny", "--json", **env)
         assert done.returncode == 0, done.stderr
-        # OpenAI is not told what a text is for: these have their headings above them.
+        # OpenAI's API has no input type. Chunks can be recognised by their headings.
         assert json.loads(done.stdout)["embedded"] == sum("\n" in text for text in server.embedded)
         chosen = Settings.load({"data_dir": tmp_path / ".bythebook"}, folder=tmp_path)
-        assert (await status_of(chosen)).model == "openai:tiny"
+        assert (await read_status(chosen)).model == "openai:tiny"

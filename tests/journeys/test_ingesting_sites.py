@@ -1,4 +1,4 @@
-"""`bythebook ingest https://...`, as a person runs it."""
+"""`bythebook ingest https://...` on the command line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.conftest import Run
 from tests.support.site_server import SiteServer, page, serving
 
 
-async def test_a_site_is_ingested_and_its_coverage_shown(bythebook: Run) -> None:
+async def test_a_site_is_ingested_with_its_coverage(bythebook: Run) -> None:
     shown = {"/": page("Home"), "/lamp": page("Lamps", "A lamp glows at night."), "/oil": page("Oil", "Oil burns.")}
     async with serving(SiteServer(dict(shown))) as server:
         server.sitemap("/", "/lamp", "/oil", "/lost")

@@ -1,4 +1,4 @@
-"""Keys on the command line, as the owner of a book makes, looks at and revokes them."""
+"""`bythebook keys`: create, list and revoke."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from bythebook.access import Caller, Scope
-from bythebook.access.api_keys import Keyring
-from bythebook.access.rate_limiter import Rates
-from bythebook.access.site_tokens import Budgets
-from bythebook.book import open_keyring
+from bythebook.access.api_keys import ApiKeyStore
+from bythebook.access.rate_limiter import RateLimiter
+from bythebook.access.site_tokens import SiteQuotas
+from bythebook.book import open_key_store
 from bythebook.cli import main
 from bythebook.database.engine import open_database
 from bythebook.errors import RateLimited
@@ -27,7 +27,7 @@ Keys = Callable[..., Said]
 
 @pytest.fixture
 def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Keys:
-    """`bythebook keys` in a folder of its own: the exit code, and what it said on both streams."""
+    """Runs `bythebook keys` in an empty folder. Returns the exit code and both outputs."""
     monkeypatch.chdir(tmp_path)
     for name in list(os.environ):
         if name.startswith(PREFIX):
@@ -45,13 +45,13 @@ def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
 def find(secret: str) -> Caller | None:
     async def found() -> Caller | None:
-        async with open_keyring(Settings.load()) as keyring:
-            return await keyring.find(secret)
+        async with open_key_store(Settings.load()) as key_store:
+            return await key_store.find(secret)
 
     return asyncio.run(found())
 
 
-def test_a_key_is_made_listed_and_revoked(keys: Keys) -> None:
+def test_the_lifecycle_of_a_key(keys: Keys) -> None:
     code, out, err = keys("list")
     assert (code, out) == (0, "")
     assert "no key" in err
@@ -76,7 +76,7 @@ def test_a_key_is_made_listed_and_revoked(keys: Keys) -> None:
     assert "revoked" in keys("list")[1]
 
 
-def test_the_same_in_json(keys: Keys) -> None:
+def test_the_lifecycle_of_a_key_in_json(keys: Keys) -> None:
     assert json.loads(keys("list", "--json")[1]) == {"open": True, "keys": []}
     made = json.loads(keys("create", "--site", "https://docs.example", "--budget", "7", "--json")[1])
     secret = made.pop("secret")
@@ -87,18 +87,18 @@ def test_the_same_in_json(keys: Keys) -> None:
     assert revoked == made | {"state": "revoked", "revoked_at": revoked["revoked_at"]}
 
 
-def test_what_a_site_has_asked_today_is_shown(keys: Keys) -> None:
+def test_the_list_shows_the_usage_of_a_site_today(keys: Keys) -> None:
     keys("create", "--name", "laptop")
     token = keys("create", "--site", "https://docs.example", "--budget", "2")[1].removesuffix("\n")
 
     async def ask_thrice() -> None:
         async with open_database(Settings.load().database_address) as database:
-            caller, budgets = await Keyring(database).find(token), Budgets(Rates(database))
+            caller, quotas = await ApiKeyStore(database).find(token), SiteQuotas(RateLimiter(database))
             assert caller is not None
             for _ in range(2):
-                await budgets.spend(caller)
+                await quotas.charge(caller)
             with pytest.raises(RateLimited):
-                await budgets.spend(caller)
+                await quotas.charge(caller)
 
     asyncio.run(ask_thrice())
     listed = json.loads(keys("list", "--json")[1])["keys"]
@@ -123,7 +123,7 @@ def test_the_budget_of_a_site_is_a_setting(keys: Keys, monkeypatch: pytest.Monke
         pytest.param(["revoke", "nobody"], 1, "'bythebook keys list'", id="no such key"),
     ],
 )
-def test_what_cannot_be_done(keys: Keys, arguments: list[str], code: int, complaint: str) -> None:
+def test_invalid_arguments_are_errors(keys: Keys, arguments: list[str], code: int, complaint: str) -> None:
     assert keys(*arguments)[0] == code
     exited, out, err = keys(*arguments, "--json")
     assert exited == code

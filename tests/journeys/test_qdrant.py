@@ -1,4 +1,4 @@
-"""A book on a Qdrant server, through the doors: the command line and a server of ours."""
+"""A book on a Qdrant server, through the command line and the HTTP server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bythebook import Book, Settings
 from bythebook.admin import attach_collection
 from bythebook.cli.app import app
 from bythebook.errors import BookError, QdrantConnectionError, Unavailable
-from bythebook.server.maintenance import Readiness
+from bythebook.server.maintenance import ReadinessProbe
 from bythebook.testing import ScriptedEmbeddings
 from tests.conftest import Run, copied
 from tests.support.qdrant_book import unseen
@@ -32,7 +32,7 @@ def here() -> Iterator[QdrantHere]:
 
 @pytest.fixture
 def command(here: QdrantHere, model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A command in this process, with the server in its settings. Returns what it prints as JSON."""
+    """Run a command in this process with the Qdrant server in its settings. Returns its JSON output."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("QDRANT_URL", here.url)
     monkeypatch.setenv("QDRANT_API_KEY", KEY)
@@ -49,7 +49,7 @@ def command(here: QdrantHere, model_folder: Path, tmp_path: Path, monkeypatch: p
     return run
 
 
-def test_a_book_moves_to_the_server_is_read_elsewhere_and_comes_back(
+def test_a_book_is_copied_to_the_server_used_elsewhere_and_copied_back(
     here: QdrantHere, command: Any, bythebook: Run, shelved: Path, tmp_path: Path
 ) -> None:
     disk = copied(shelved, tmp_path / "disk")
@@ -62,7 +62,7 @@ def test_a_book_moves_to_the_server_is_read_elsewhere_and_comes_back(
     assert answer["metadata"]["index_generation"] == sent["generation"]
 
     status = command("status", "--data-dir", tmp_path / "elsewhere")
-    assert status["kept"] == {"engine": "qdrant", "url": here.url, "collection": "web_documents", "attached": False}
+    assert status["location"] == {"engine": "qdrant", "url": here.url, "collection": "web_documents", "attached": False}
     assert status["chunks"] == sent["chunks"]
     _other_book(tmp_path / "other")
     with pytest.raises(BookError, match=r"another book in this data folder already\. Add --replace"):
@@ -82,12 +82,12 @@ def _other_book(folder: Path) -> None:
     (folder / "index" / "g000001" / "book.db").write_bytes(b"another book")
 
 
-def test_an_attached_collection_is_asked_and_never_written(
+def test_an_attached_collection_is_read_only(
     here: QdrantHere, command: Any, shelved: Path, tmp_path: Path, lighthouse: Path
 ) -> None:
     sent = command("index", "copy", "embedded", "qdrant", "--collection", "theirs", "--data-dir", shelved)
     name = f"theirs-{sent['generation']}"
-    # Without our catalogue, and under a name of its own, it is a collection like any other.
+    # Without our catalog and under another name, it is a foreign collection.
     here.engine.collections = {"filled": here.engine.collections[name]}
     here.engine.aliases = {}
 
@@ -95,7 +95,7 @@ def test_an_attached_collection_is_asked_and_never_written(
     assert (found["chunks"], found["agreement"] > 0.6) == (sent["chunks"], True)
     assert found["fields"]["text"] == "content"
     assert command("search", QUESTION)["results"]
-    assert command("status")["kept"]["attached"] is True
+    assert command("status")["location"]["attached"] is True
     before = here.engine.collections["filled"].schema.copy()
     writes = len([request for request in here.requests if request.startswith(("PUT", "DELETE"))])
     with pytest.raises(BookError, match="another program fills: nothing is written to it"):
@@ -107,7 +107,7 @@ def test_an_attached_collection_is_asked_and_never_written(
         command("index", "detach")
 
 
-async def test_a_server_that_is_down_makes_the_book_not_ready_and_nothing_worse(
+async def test_a_server_that_is_down_makes_the_book_not_ready(
     here: QdrantHere, model_folder: Path, shelved: Path, tmp_path: Path
 ) -> None:
     given = {"data_dir": tmp_path / "data", "model_folder": model_folder, "qdrant_url": here.url, "qdrant_api_key": KEY}
@@ -117,13 +117,13 @@ async def test_a_server_that_is_down_makes_the_book_not_ready_and_nothing_worse(
         with pytest.raises(QdrantConnectionError, match="HTTP 503"):
             await book.ask(QUESTION)
         with pytest.raises(Unavailable, match="not ready"):
-            await Readiness(book).check()
+            await ReadinessProbe(book).check()
         here.always = None
         with pytest.raises(BookError, match="there is no collection 'web_documents'"):
             await book.ask(QUESTION)
 
 
-async def test_a_hosted_embedder_is_known_from_the_book_and_may_be_named_for_a_collection_of_others(
+async def test_the_embedder_is_taken_from_the_book_or_named_for_an_attached_collection(
     here: QdrantHere, model_folder: Path, tmp_path: Path
 ) -> None:
     pages = tmp_path / "pages"
@@ -152,10 +152,10 @@ async def test_a_hosted_embedder_is_known_from_the_book_and_may_be_named_for_a_c
             assert "colza oil" in (await book.ask("What does the lamp of the lighthouse burn?")).answer
 
 
-def test_settings_of_the_server_are_checked(tmp_path: Path) -> None:
+def test_settings_of_the_server_are_validated_early(tmp_path: Path) -> None:
     with pytest.raises(BookError, match=r"qdrant_url cannot be 'localhost'.*use an address, as http://localhost:6333"):
         Settings.load({"qdrant_url": "localhost"}, folder=tmp_path)
     with pytest.raises(BookError, match="collection_name cannot be 'a/b'"):
         Settings.load({"collection_name": "a/b"}, folder=tmp_path)
-    shown = {name: value for name, value, *_ in Settings.load({"qdrant_api_key": KEY}, folder=tmp_path).shown()}
+    shown = {name: value for name, value, *_ in Settings.load({"qdrant_api_key": KEY}, folder=tmp_path).describe()}
     assert shown["qdrant_api_key"] == "********"

@@ -1,4 +1,4 @@
-"""`bythebook serve`: what it says, what it refuses, who looks after whom, and how it ends."""
+"""`bythebook serve`: its output, its errors, its workers and its shutdown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 from bythebook.cli.serve import serve
 from bythebook.errors import ConfigurationError, InputError, NotFound
-from bythebook.server.serve import bind, url_of
+from bythebook.server.serve import bind, format_url
 from bythebook.settings import Settings
 from tests.support.live_server import PATIENCE, ask, eventually, is_ready, live, reading
 
@@ -27,22 +27,22 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.chdir(tmp_path)
 
 
-def test_a_port_that_is_in_use_is_named() -> None:
+def test_a_port_in_use_is_an_error_with_its_number() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(ConfigurationError, match=rf"port {port} of 127\.0\.0\.1 is in use.*--port"):
             serve(port=port)
 
 
-def test_a_host_that_is_not_ours_is_named() -> None:
+def test_a_foreign_host_is_an_error_with_its_name() -> None:
     with pytest.raises(ConfigurationError, match=r"does not have the address 192\.0\.2\.1"):
         serve(host="192.0.2.1", port=0)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "localhost"])  # noqa: S104 - nothing listens there
-def test_the_address_that_is_announced_can_be_gone_to(host: str) -> None:
+def test_the_announced_url_is_usable(host: str) -> None:
     with bind(host, 0) as bound:
-        assert url_of(bound) == f"http://127.0.0.1:{bound.getsockname()[1]}"
+        assert format_url(bound) == f"http://127.0.0.1:{bound.getsockname()[1]}"
 
 
 def test_a_server_needs_at_least_one_worker() -> None:
@@ -55,7 +55,7 @@ def test_a_server_needs_a_book(model_folder: Path) -> None:
         serve(port=0)
 
 
-def test_a_folder_that_is_not_there_is_named() -> None:
+def test_a_missing_folder_is_an_error_with_its_name() -> None:
     with pytest.raises(InputError, match="there is no folder or file 'nowhere'"):
         serve(port=0, ingest=Path("nowhere"))
 
@@ -65,7 +65,7 @@ def test_watching_needs_a_folder() -> None:
         serve(port=0, watch=True)
 
 
-async def test_workers_answer_on_one_port_and_one_that_dies_is_replaced(
+async def test_workers_share_a_port_and_a_dead_one_is_replaced(
     shelved: Path, model_folder: Path, tmp_path: Path
 ) -> None:
     database = f"sqlite:///{tmp_path / 'talks.db'}"
@@ -80,7 +80,7 @@ async def test_workers_answer_on_one_port_and_one_that_dies_is_replaced(
         workers = server.children()
         server.tell(signal.SIGINT)
         assert server.ended() == 130
-        assert "A worker ended with -9" in server.said()
+        assert "A worker exited with code -9" in server.said()
     assert not any(map(_runs, workers))
 
 
@@ -93,13 +93,11 @@ async def _answers(url: str) -> bool:
         return (await ask(client, QUESTION)).status_code == 200
 
 
-async def test_a_worker_whose_crew_is_gone_leaves_its_port_to_the_next(
-    shelved: Path, model_folder: Path, tmp_path: Path
-) -> None:
+async def test_a_worker_without_supervisor_releases_its_port(shelved: Path, model_folder: Path, tmp_path: Path) -> None:
     chosen = {"data_dir": shelved, "model_folder": model_folder, "database_url": f"sqlite:///{tmp_path / 'talks.db'}"}
     settings = Settings.load(chosen, folder=tmp_path)
     with bind("127.0.0.1", 0) as bound:
-        url, worker = url_of(bound), _worker(bound, settings)
+        url, worker = format_url(bound), _worker(bound, settings)
     with worker:
         assert worker.stdin is not None
         assert worker.stdout is not None
@@ -117,12 +115,12 @@ def _worker(bound: socket.socket, settings: Settings) -> subprocess.Popen[str]:
     pipe = subprocess.PIPE
     worker = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, pass_fds=[bound.fileno()])
     assert worker.stdin is not None
-    worker.stdin.write(json.dumps({"socket": bound.fileno(), "settings": settings.as_arguments()}) + "\n")
+    worker.stdin.write(json.dumps({"socket": bound.fileno(), "settings": settings.to_arguments()}) + "\n")
     worker.stdin.flush()
     return worker
 
 
-def test_a_second_interruption_ends_even_what_does_not_listen() -> None:
+def test_a_second_interrupt_ends_an_unresponsive_ingest() -> None:
     script = """
 import asyncio, time
 from bythebook.server.signals import heeding_signals

@@ -1,4 +1,4 @@
-"""AgentConfig: its bounds, where its values come from, and who it says runs the model."""
+"""AgentConfig: its bounds, its environment variables and the provider it selects."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ OLLAMA = "http://localhost:11434/v1"
         pytest.param({"system_prompt": " "}, id="001: system_prompt is required"),
     ],
 )
-def test_a_value_out_of_bounds_is_refused(wrong: dict[str, Any]) -> None:
+def test_rejects_a_value_out_of_bounds(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(wrong))):
         AgentConfig(**wrong)
 
 
-def test_002_the_environment_is_read_under_its_usual_names() -> None:
+def test_002_reads_the_usual_environment_variables() -> None:
     environment = {
         "OPENAI_API_KEY": "sk-x",
         "OPENAI_MODEL": "m",
@@ -51,7 +51,7 @@ def test_002_the_environment_is_read_under_its_usual_names() -> None:
     assert "sk-x" not in repr(config) + repr(config.provider)
 
 
-def test_a_number_that_is_none_is_named() -> None:
+def test_names_the_variable_of_an_invalid_number() -> None:
     with pytest.raises(ConfigurationError, match="AGENT_TOP_K"):
         AgentConfig.from_env({"AGENT_TOP_K": "many"})
 
@@ -67,13 +67,13 @@ def test_a_number_that_is_none_is_named() -> None:
         pytest.param({"base_url": GROQ_URL, "groq_api_key": "k"}, "Groq", GROQ_URL, id="001: Groq by its address"),
     ],
 )
-def test_the_provider_is_known_from_keys_and_address(given: dict[str, Any], name: str, url: str) -> None:
+def test_selects_the_provider_by_keys_and_address(given: dict[str, Any], name: str, url: str) -> None:
     provider = AgentConfig(**given).provider
     assert provider is not None
     assert (provider.name, provider.base_url) == (name, url)
 
 
-def test_without_key_or_address_there_is_no_provider() -> None:
+def test_has_no_provider_without_key_or_address() -> None:
     assert AgentConfig().provider is None
 
 
@@ -82,9 +82,9 @@ def test_without_key_or_address_there_is_no_provider() -> None:
     [
         pytest.param({"model": "gpt-4o"}, "OPENAI_API_KEY", id="a model without a provider"),
         pytest.param({"base_url": GROQ_URL}, "GROQ_API_KEY", id="a known address without its key"),
-        pytest.param({"base_url": "localhost:11434"}, "base_url", id="an address that is none"),
+        pytest.param({"base_url": "localhost:11434"}, "base_url", id="an invalid address"),
     ],
 )
-def test_a_missing_key_is_named(given: dict[str, Any], message: str) -> None:
+def test_names_the_missing_option(given: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         _ = AgentConfig(**given).provider

@@ -1,4 +1,4 @@
-"""The extractive answer through the Agents SDK is the one the book gives without it."""
+"""The extractive answer through the Agents SDK is the same as without it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def cited(output: Any) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-async def test_an_agent_on_it_says_what_the_book_says(opened: Opened, question: str) -> None:
+async def test_an_agent_gives_the_same_answer_as_the_book(opened: Opened, question: str) -> None:
     async with opened(None) as book:
         plain = await book.ask(question)
         agent: Agent[None] = Agent(name="book", model=book.extractive_model())
@@ -53,7 +53,7 @@ async def test_an_agent_on_it_says_what_the_book_says(opened: Opened, question: 
     assert bool(expected) == plain.grounded
 
 
-async def test_it_understands_a_follow_up_from_the_run_before(opened: Opened) -> None:
+async def test_resolves_a_follow_up_to_the_previous_run(opened: Opened) -> None:
     async with opened(None) as book:
         session = (await book.conversation()).id
         await book.ask(AgentRequest("How long does a mantle last?", session_id=session))
@@ -65,7 +65,7 @@ async def test_it_understands_a_follow_up_from_the_run_before(opened: Opened) ->
     assert second.final_output == plain.answer
 
 
-async def test_input_without_a_question_is_refused(opened: Opened) -> None:
+async def test_rejects_input_without_a_question(opened: Opened) -> None:
     async with opened(None) as book:
         agent: Agent[None] = Agent(name="book", model=book.extractive_model())
         with pytest.raises(InputError, match="no question"):

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from bythebook.index import Calibration
 from bythebook.retrieval.calibration import (
-    HIGHEST,
-    LOWEST,
-    STRANGERS,
-    TRIED,
-    UNTRIED,
-    USUAL,
-    draw_line,
-    judged,
-    still_holds,
+    DEFAULT_CUTOFF,
+    MAX_CUTOFF,
+    MAX_QUESTIONS,
+    MIN_CUTOFF,
+    OFF_TOPIC_QUESTIONS,
+    UNCALIBRATED,
+    choose_cutoff,
+    cross_validate,
+    is_valid_for,
 )
 from bythebook.retrieval.evidence import RULE
 from tests.support.word_embedder import WordBook
@@ -29,19 +29,19 @@ from tests.support.word_embedder import WordBook
 @pytest.mark.parametrize(
     ("covered", "foreign", "line"),
     [
-        pytest.param([0.9] * 20, [0.1] * 20, LOWEST, id="far apart: as low as it goes"),
+        pytest.param([0.9] * 20, [0.1] * 20, MIN_CUTOFF, id="far apart: as low as it goes"),
         pytest.param([0.9] * 20, [0.6] * 20, 0.6, id="as high as foreign questions ask for"),
-        pytest.param([0.95] * 20, [0.9] * 20, HIGHEST, id="never higher than this"),
+        pytest.param([0.95] * 20, [0.9] * 20, MAX_CUTOFF, id="never higher than this"),
         pytest.param([0.55] * 20, [0.65] * 20, 0.55, id="the book's own questions come first"),
-        pytest.param([0.2] * 20, [0.65] * 20, USUAL, id="hopeless: the usual line"),
+        pytest.param([0.2] * 20, [0.65] * 20, DEFAULT_CUTOFF, id="hopeless: the usual line"),
         pytest.param([0.2] * 20, [0.45] * 20, 0.45, id="low on both sides"),
-        pytest.param([0.8] * 10, [0.1] * 9 + [0.99], LOWEST, id="one foreign question in ten may pass"),
-        pytest.param([0.9], [0.3], LOWEST, id="a book with one question"),
+        pytest.param([0.8] * 10, [0.1] * 9 + [0.99], MIN_CUTOFF, id="one foreign question in ten may pass"),
+        pytest.param([0.9], [0.3], MIN_CUTOFF, id="a book with one question"),
         pytest.param([0.9] * 20, [0.61234] * 20, 0.612, id="rounded"),
     ],
 )
-def test_draw_line(covered: list[float], foreign: list[float], line: float) -> None:
-    assert draw_line(covered, foreign) == line
+def test_choose_cutoff(covered: list[float], foreign: list[float], line: float) -> None:
+    assert choose_cutoff(covered, foreign) == line
 
 
 @pytest.mark.parametrize(
@@ -49,10 +49,10 @@ def test_draw_line(covered: list[float], foreign: list[float], line: float) -> N
     [(100, True), (81, True), (120, True), (79, False), (121, False), (0, False)],
     ids=["same", "a little smaller", "a little larger", "smaller", "larger", "gone"],
 )
-def test_a_calibration_holds_while_the_book_is_much_the_same(chunks: int, holds: bool) -> None:
+def test_a_calibration_stays_valid_for_small_changes(chunks: int, holds: bool) -> None:
     tried = Calibration(cutoff=0.5, kept=1.0, refused=1.0, questions=24, chunks=100, rule=RULE)
-    assert still_holds(tried, chunks) is holds
-    assert not still_holds(replace(tried, rule="another"), chunks)
+    assert is_valid_for(tried, chunks) is holds
+    assert not is_valid_for(replace(tried, rule="another"), chunks)
 
 
 @pytest.mark.parametrize(
@@ -63,64 +63,68 @@ def test_a_calibration_holds_while_the_book_is_much_the_same(chunks: int, holds:
         pytest.param(1.0, 0.0, None, 0.0, id="nothing refused"),
     ],
 )
-def test_precision_and_recall_are_of_refusals(
+def test_precision_and_recall_are_those_of_refusals(
     kept: float, refused: float, precision: float | None, recall: float
 ) -> None:
     tried = Calibration(cutoff=0.5, kept=kept, refused=refused, questions=12, chunks=9, foreign=12, rule=RULE)
     assert (tried.precision, tried.recall) == (precision, recall)
 
 
-def test_a_question_is_judged_by_the_line_the_others_draw() -> None:
+def test_each_question_is_judged_by_the_cutoff_of_the_others() -> None:
     # By itself the one foreign question at .65 would move the line above it. The others draw it at .4.
-    assert judged([0.9] * 8, [0.1, 0.65]) == (1.0, 0.5)
-    assert judged([0.9], [0.1]) == (1.0, 1.0)
+    assert cross_validate([0.9] * 8, [0.1, 0.65]) == (1.0, 0.5)
+    assert cross_validate([0.9], [0.1]) == (1.0, 1.0)
 
 
-async def test_a_book_is_calibrated_when_it_is_read_in_and_always_alike(tmp_path: Path, lighthouse: Path) -> None:
+async def test_calibration_is_deterministic(tmp_path: Path, lighthouse: Path) -> None:
     calibrations = []
     for name in ("one", "two"):
         book = WordBook(tmp_path / name)
         await book.ingest(lighthouse)
-        with book.shelf() as shelf:
-            async with shelf.edition() as edition:
-                calibrations.append(edition.calibration)
+        with book.index_provider() as index_provider:
+            async with index_provider.snapshot() as snapshot:
+                calibrations.append(snapshot.calibration)
 
     assert calibrations[0] == calibrations[1]
-    assert LOWEST <= calibrations[0].cutoff <= HIGHEST
-    assert 0 < calibrations[0].questions <= TRIED
+    assert MIN_CUTOFF <= calibrations[0].cutoff <= MAX_CUTOFF
+    assert 0 < calibrations[0].questions <= MAX_QUESTIONS
     assert calibrations[0].kept > 0
 
 
-async def test_a_book_without_a_single_sentence_has_the_usual_line(tmp_path: Path) -> None:
+async def test_a_book_without_sentences_gets_the_default_cutoff(tmp_path: Path) -> None:
     (tmp_path / "pages").mkdir()
     (tmp_path / "pages" / "a.md").write_text("# A\n\nOil.")
     book = WordBook(tmp_path / "index")
     await book.ingest(tmp_path / "pages")
-    with book.shelf() as shelf:
-        async with shelf.edition() as edition:
-            assert edition.calibration == UNTRIED
+    with book.index_provider() as index_provider:
+        async with index_provider.snapshot() as snapshot:
+            assert snapshot.calibration == UNCALIBRATED
 
 
-def test_there_are_enough_foreign_questions() -> None:
-    assert len(set(STRANGERS)) >= TRIED
+def test_there_are_enough_off_topic_questions() -> None:
+    assert len(set(OFF_TOPIC_QUESTIONS)) >= MAX_QUESTIONS
 
 
 VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 
 
 @given(VALUES, VALUES, st.randoms(use_true_random=False))
-def test_the_line_does_not_depend_on_how_far_beyond_its_range_a_value_lies(
+def test_scores_beyond_the_range_of_cutoffs_have_the_same_effect(
     covered: list[float], foreign: list[float], chance: random.Random
 ) -> None:
     """So that a question need not be read closely once that is sure."""
 
     def blurred(values: list[float]) -> list[float]:
         return [
-            chance.uniform(HIGHEST, 1) if v >= HIGHEST else chance.uniform(0, LOWEST - 0.001) if v < LOWEST else v
+            chance.uniform(MAX_CUTOFF, 1)
+            if v >= MAX_CUTOFF
+            else chance.uniform(0, MIN_CUTOFF - 0.001)
+            if v < MIN_CUTOFF
+            else v
             for v in values
         ]
 
-    line = draw_line(covered, foreign)
+    line = choose_cutoff(covered, foreign)
     for values in (covered, foreign):
         assert [value >= line for value in blurred(values)] == [value >= line for value in values]
-    assert draw_line(blurred(covered), blurred(foreign)) == line
+    assert choose_cutoff(blurred(covered), blurred(foreign)) == line

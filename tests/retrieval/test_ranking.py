@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bythebook.index import Candidate, best_first
-from bythebook.retrieval.ranking import added, page_of, rank
+from bythebook.index import Candidate, sort_candidates
+from bythebook.retrieval.ranking import page_key, rank, sum_rankings
 
 
 def name(page: int, chunk: int) -> int:
@@ -19,7 +19,7 @@ def name(page: int, chunk: int) -> int:
 
 
 def order(*candidates: Candidate) -> list[int]:
-    return [key for key, _ in rank(best_first(candidates))]
+    return [key for key, _ in rank(sort_candidates(candidates))]
 
 
 A, B, C = (name(page, 0) for page in range(3))
@@ -38,12 +38,12 @@ def test_rank(candidates: list[Candidate], expected: list[int]) -> None:
     assert order(*candidates) == expected
 
 
-def test_several_rankings_are_added_up() -> None:
+def test_sums_several_rankings() -> None:
     rankings = [[Candidate(A, 1.0), Candidate(B, 0.6)], [Candidate(C, 0.7), Candidate(B, 0.5)]]
-    assert added(rankings) == [Candidate(B, 1.1), Candidate(A, 1.0), Candidate(C, 0.7)]
+    assert sum_rankings(rankings) == [Candidate(B, 1.1), Candidate(A, 1.0), Candidate(C, 0.7)]
 
 
-def test_a_page_of_which_much_was_found_lifts_its_chunks() -> None:
+def test_a_page_with_many_candidates_ranks_higher() -> None:
     alone = [Candidate(name(9, 0), 0.60)]
     noise = [Candidate(name(20 + number, 0), 0.3) for number in range(6)]
     together = [Candidate(name(1, number), 0.59) for number in range(5)]
@@ -53,7 +53,7 @@ def test_a_page_of_which_much_was_found_lifts_its_chunks() -> None:
     assert order(*alone, *noise, *together[:2])[0] == name(9, 0)
 
 
-def test_a_page_gains_no_more_from_its_sixth_chunk_on() -> None:
+def test_chunks_after_the_fifth_add_nothing_to_their_page() -> None:
     five = [Candidate(name(1, number), 0.6) for number in range(5)]
     more = [Candidate(name(1, number), 0.3) for number in range(5, 9)]
 
@@ -71,24 +71,22 @@ CANDIDATES = st.lists(
 
 
 @given(CANDIDATES, st.randoms(use_true_random=False))
-def test_every_candidate_has_one_place_whatever_order_they_came_in(
-    candidates: list[Candidate], shuffle: random.Random
-) -> None:
-    ranked = rank(best_first(candidates))
+def test_the_ranking_does_not_depend_on_the_input_order(candidates: list[Candidate], shuffle: random.Random) -> None:
+    ranked = rank(sort_candidates(candidates))
 
     assert {key for key, _ in ranked} == {candidate.key for candidate in candidates}
     assert [score for _, score in ranked] == sorted((score for _, score in ranked), reverse=True)
     shuffle.shuffle(candidates)
-    assert [key for key, _ in rank(best_first(candidates))] == [key for key, _ in ranked]
+    assert [key for key, _ in rank(sort_candidates(candidates))] == [key for key, _ in ranked]
 
 
-def test_the_chunks_of_a_page_share_half_an_id() -> None:
-    one, same, other = (page_of(Candidate(name(page, chunk), 0.0)) for page, chunk in ((1, 2), (1, 3), (2, 2)))
+def test_the_chunks_of_a_page_share_a_page_key() -> None:
+    one, same, other = (page_key(Candidate(name(page, chunk), 0.0)) for page, chunk in ((1, 2), (1, 3), (2, 2)))
     assert one == same != other
-    assert page_of(Candidate(1, 0.0)) != page_of(Candidate(2, 0.0))
+    assert page_key(Candidate(1, 0.0)) != page_key(Candidate(2, 0.0))
 
 
-def test_an_id_is_told_as_its_store_tells_it() -> None:
+def test_converts_keys_back_to_ids() -> None:
     assert Candidate(name(1, 2), 0.0).chunk_id == "00000001-0000-5000-8000-000000000002"
     assert Candidate(7, 0.0).chunk_id == "7"
     assert Candidate((1 << 64) - 1, 0.0).chunk_id == "18446744073709551615"

@@ -17,16 +17,16 @@ FOUND = RetrievalContext(query="lamp", results=(LAMP, HORN))
 NOTHING = RetrievalContext(query="lamp", results=())
 
 
-def test_tokens_add_up() -> None:
+def test_total_tokens_is_the_sum_of_the_results() -> None:
     assert FOUND.total_tokens == LAMP.token_count + HORN.token_count == 10
     assert NOTHING.total_tokens == 0
 
 
-def test_it_knows_when_it_was_found() -> None:
+def test_records_the_time_of_retrieval() -> None:
     assert FOUND.retrieved_at.tzinfo is UTC
 
 
-def test_a_prompt_has_numbered_blocks() -> None:
+def test_formats_numbered_blocks_for_a_prompt() -> None:
     assert FOUND.format_for_prompt() == (
         "Context from book:\n\n"
         "[1] Source: The Lamp (https://b.example/lamp)\nThe lamp burns oil.\n\n"
@@ -40,12 +40,12 @@ def test_a_prompt_has_numbered_blocks() -> None:
     [(100, (LAMP, HORN)), (10, (LAMP, HORN)), (9, (LAMP,)), (5, (LAMP,)), (4, ()), (0, ())],
     ids=["more than enough", "exactly enough", "one too few", "for one", "for none", "no room"],
 )
-def test_the_lowest_are_dropped_first(tokens: int, kept: tuple[object, ...]) -> None:
+def test_trimming_drops_the_lowest_results_first(tokens: int, kept: tuple[object, ...]) -> None:
     trimmed = FOUND.trim_to_budget(tokens)
     assert (trimmed.results, trimmed.query, trimmed.retrieved_at) == (kept, "lamp", FOUND.retrieved_at)
 
 
-def test_every_passage_can_be_cited() -> None:
+def test_every_passage_has_a_citation() -> None:
     first, second = FOUND.get_citations()
     assert (first.number, first.quote, first.start, first.end, first.verified) == (
         1,
@@ -78,22 +78,22 @@ def test_the_footer_lists_the_sources() -> None:
         pytest.param(["module=A", "module=B"], Filters(module="B"), id="the last one counts"),
     ],
 )
-def test_filters_are_read_from_a_command_line(texts: list[str], filters: Filters) -> None:
+def test_parses_filters_of_the_command_line(texts: list[str], filters: Filters) -> None:
     assert Filters.parse(texts) == filters
 
 
 @pytest.mark.parametrize("text", ["colour=red", "module", "module=", "=Signals", "", "url_prefix=https://b"])
-def test_what_is_not_a_filter_is_refused_with_what_is(text: str) -> None:
+def test_rejects_invalid_filters_and_lists_valid_ones(text: str) -> None:
     with pytest.raises(InputError, match="module=NAME, chapter=ID or url=PREFIX"):
         Filters.parse([text])
 
 
-def test_half_a_character_in_a_filter_is_refused() -> None:
+def test_rejects_a_lone_surrogate_in_a_filter() -> None:
     with pytest.raises(InputError, match="UTF-8"):
         Filters.parse(["module=\udcff"])
 
 
-def test_a_filter_is_true_when_it_filters_and_says_what() -> None:
+def test_a_filter_is_truthy_and_describes_itself() -> None:
     assert not Filters()
     assert [bool(Filters(**{name: "x"})) for name in ("module", "chapter", "url_prefix")] == [True] * 3
     assert str(Filters(module="A", url_prefix="https://b")) == "module=A, url=https://b"

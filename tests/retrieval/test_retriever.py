@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 
-from bythebook.index import EVERYWHERE, Filters
+from bythebook.index import NO_FILTERS, Filters
 from bythebook.retrieval import RetrievalContext
-from bythebook.retrieval.evidence import weigh
+from bythebook.retrieval.evidence import score_evidence
 from bythebook.retrieval.retriever import Retriever
 from tests.support.word_embedder import WordBook, WordEmbedder, vector_of
 
 if TYPE_CHECKING:
-    from bythebook.index.provider import Edition
+    from bythebook.index.provider import IndexSnapshot
 
 PAGES = {
     "keeping/lamp.md": "# The Lamp\n\nThe lamp burns colza oil.\n\n## Lighting\n\nLight the lamp at dusk.",
@@ -29,31 +29,33 @@ PAGES = {
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def edition(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Edition]:
+async def snapshot(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[IndexSnapshot]:
     folder = tmp_path_factory.mktemp("retriever")
     for name, text in PAGES.items():
         (folder / "pages" / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / "pages" / name).write_text(text)
     book = WordBook(folder / "index")
     await book.ingest(folder / "pages")
-    with book.shelf() as shelf:
-        async with shelf.edition() as opened:
+    with book.index_provider() as index_provider:
+        async with index_provider.snapshot() as opened:
             yield opened
 
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def find(edition: Edition, query: str, *, top_k: int = 5, filters: Filters = EVERYWHERE) -> RetrievalContext:
-    return (await Retriever(WordEmbedder()).retrieve(edition, query, top_k=top_k, filters=filters)).context
+async def find(
+    snapshot: IndexSnapshot, query: str, *, top_k: int = 5, filters: Filters = NO_FILTERS
+) -> RetrievalContext:
+    return (await Retriever(WordEmbedder()).retrieve(snapshot, query, top_k=top_k, filters=filters)).context
 
 
 def said(found: RetrievalContext) -> list[str]:
     return [result.text for result in found.results]
 
 
-async def test_the_best_passage_comes_first_with_its_place_and_cosine(edition: Edition) -> None:
-    found = await find(edition, "Is the red flag danger?")
+async def test_the_best_passage_comes_first_with_position_and_cosine(snapshot: IndexSnapshot) -> None:
+    found = await find(snapshot, "Is the red flag danger?")
     best = found.results[0]
 
     assert best.text == PAGES["signals/flags.md"].partition("\n\n")[2]
@@ -68,14 +70,14 @@ async def test_the_best_passage_comes_first_with_its_place_and_cosine(edition: E
     assert scores == sorted(scores, reverse=True)
 
 
-async def test_passages_that_say_the_same_do_not_crowd_the_list(edition: Edition) -> None:
-    found = await find(edition, "colza oil lamp", top_k=10)
+async def test_near_duplicates_are_returned_once(snapshot: IndexSnapshot) -> None:
+    found = await find(snapshot, "colza oil lamp", top_k=10)
     assert len([text for text in said(found) if "colza" in text]) == 1
     assert len([text for text in said(found) if "dusk" in text]) == 1
     assert len(found.results) == 6
 
 
-async def test_what_is_said_forty_times_leaves_room_for_the_rest(tmp_path: Path) -> None:
+async def test_forty_duplicates_leave_room_for_other_passages(tmp_path: Path) -> None:
     pages = tmp_path / "pages"
     pages.mkdir()
     for number in range(40):
@@ -84,8 +86,8 @@ async def test_what_is_said_forty_times_leaves_room_for_the_rest(tmp_path: Path)
         (pages / f"{word}.md").write_text(f"# Parts\n\nThe {word} of the tower.")
     book = WordBook(tmp_path / "index")
     await book.ingest(pages)
-    with book.shelf() as shelf:
-        async with shelf.edition() as opened:
+    with book.index_provider() as index_provider:
+        async with index_provider.snapshot() as opened:
             found = await find(opened, "Which colza oil does the lamp burn?", top_k=4)
 
     assert sorted(said(found)) == [
@@ -93,77 +95,77 @@ async def test_what_is_said_forty_times_leaves_room_for_the_rest(tmp_path: Path)
     ]  # fmt: skip
 
 
-async def test_no_more_than_wanted_and_no_more_than_there_is(edition: Edition) -> None:
-    assert [len((await find(edition, "lamp", top_k=top_k)).results) for top_k in (1, 2, 10)] == [1, 2, 6]
+async def test_returns_at_most_top_k_results(snapshot: IndexSnapshot) -> None:
+    assert [len((await find(snapshot, "lamp", top_k=top_k)).results) for top_k in (1, 2, 10)] == [1, 2, 6]
 
 
-async def test_more_wanted_are_the_same_ones_and_some_more(edition: Edition) -> None:
-    two, six = [said(await find(edition, "horn in fog", top_k=top_k)) for top_k in (2, 6)]
+async def test_a_higher_top_k_extends_the_same_results(snapshot: IndexSnapshot) -> None:
+    two, six = [said(await find(snapshot, "horn in fog", top_k=top_k)) for top_k in (2, 6)]
     assert six[:2] == two
 
 
-async def test_filters_keep_to_a_part_of_the_book(edition: Edition) -> None:
-    found = await find(edition, "lamp", filters=Filters(module="Signals"))
+async def test_filters_restrict_results_to_a_part_of_the_book(snapshot: IndexSnapshot) -> None:
+    found = await find(snapshot, "lamp", filters=Filters(module="Signals"))
     assert {result.module_name for result in found.results} == {"Signals"}
     assert found.filter_applied == "module=Signals"
-    assert (await find(edition, "lamp", filters=Filters(module="Nowhere"))).results == ()
+    assert (await find(snapshot, "lamp", filters=Filters(module="Nowhere"))).results == ()
 
 
-async def test_the_same_question_is_not_embedded_or_searched_twice(edition: Edition) -> None:
+async def test_a_repeated_query_is_answered_from_the_cache(snapshot: IndexSnapshot) -> None:
     embedder = WordEmbedder()
     retriever = Retriever(embedder)
-    first, second = [await retriever.retrieve(edition, "lamp", top_k=3, filters=EVERYWHERE) for _ in range(2)]
+    first, second = [await retriever.retrieve(snapshot, "lamp", top_k=3, filters=NO_FILTERS) for _ in range(2)]
 
     assert embedder.asked == ["lamp"]
     assert (first.context.cache_hit, second.context.cache_hit) == (False, True)
     assert first.context.results == second.context.results
     assert first.embedding_time_ms > 0 == second.embedding_time_ms
-    for top_k, filters in ((4, EVERYWHERE), (3, Filters(module="Signals"))):
-        again = await retriever.retrieve(edition, "lamp", top_k=top_k, filters=filters)
+    for top_k, filters in ((4, NO_FILTERS), (3, Filters(module="Signals"))):
+        again = await retriever.retrieve(snapshot, "lamp", top_k=top_k, filters=filters)
         assert not again.context.cache_hit
 
 
-async def test_only_so_many_questions_are_remembered(edition: Edition) -> None:
+async def test_the_query_cache_is_bounded(snapshot: IndexSnapshot) -> None:
     retriever = Retriever(WordEmbedder())
     for number in range(257):
-        await retriever.retrieve(edition, f"lamp {number}", top_k=1, filters=EVERYWHERE)
+        await retriever.retrieve(snapshot, f"lamp {number}", top_k=1, filters=NO_FILTERS)
 
     hits = [
-        (await retriever.retrieve(edition, f"lamp {number}", top_k=1, filters=EVERYWHERE)).context.cache_hit
+        (await retriever.retrieve(snapshot, f"lamp {number}", top_k=1, filters=NO_FILTERS)).context.cache_hit
         for number in (256, 1, 0)
     ]
     assert hits == [True, True, False]
 
 
-async def test_the_order_is_the_same_every_time(edition: Edition) -> None:
-    assert len({(await find(edition, "the lamp and the horn")).results for _ in range(5)}) == 1
+async def test_the_order_is_deterministic(snapshot: IndexSnapshot) -> None:
+    assert len({(await find(snapshot, "the lamp and the horn")).results for _ in range(5)}) == 1
 
 
-async def test_evidence_puts_the_sentence_that_answers_before_the_one_that_asks(edition: Edition) -> None:
+async def test_a_statement_ranks_before_a_question(snapshot: IndexSnapshot) -> None:
     embedder = WordEmbedder()
-    found = await Retriever(embedder).retrieve(edition, "red flag danger", top_k=5, filters=EVERYWHERE)
-    evidence = await weigh(edition, embedder, found)
+    found = await Retriever(embedder).retrieve(snapshot, "red flag danger", top_k=5, filters=NO_FILTERS)
+    evidence = await score_evidence(snapshot, embedder, found)
 
-    assert evidence.units[0].text == "A red flag is danger."
+    assert evidence.spans[0].text == "A red flag is danger."
     features = evidence.features
-    assert features.passage_share == features.unit_share == pytest.approx(1.0)
+    assert features.passage_overlap == features.span_overlap == pytest.approx(1.0)
     assert features.passage_cosine == max(result.score for result in found.context.results)
     assert all(0.0 <= getattr(features, name) <= 1.0 for name in type(features).__slots__)
-    assert [unit.score for unit in evidence.units] == sorted((unit.score for unit in evidence.units), reverse=True)
+    assert [unit.score for unit in evidence.spans] == sorted((unit.score for unit in evidence.spans), reverse=True)
 
 
-async def test_what_is_covered_has_more_confidence_than_what_is_not(edition: Edition) -> None:
+async def test_covered_questions_have_a_higher_confidence(snapshot: IndexSnapshot) -> None:
     embedder = WordEmbedder()
     sure = []
     for question in ("a red flag is danger", "mortgage rate fixed bank"):
-        found = await Retriever(embedder).retrieve(edition, question, top_k=5, filters=EVERYWHERE)
-        sure.append((await weigh(edition, embedder, found)).confidence)
+        found = await Retriever(embedder).retrieve(snapshot, question, top_k=5, filters=NO_FILTERS)
+        sure.append((await score_evidence(snapshot, embedder, found)).confidence)
     assert 0.0 <= sure[1] < sure[0] <= 1.0
 
 
-async def test_without_passages_there_is_no_evidence(edition: Edition) -> None:
+async def test_without_passages_there_is_no_evidence(snapshot: IndexSnapshot) -> None:
     embedder = WordEmbedder()
-    found = await Retriever(embedder).retrieve(edition, "lamp", top_k=5, filters=Filters(module="Nowhere"))
-    evidence = await weigh(edition, embedder, found)
-    assert evidence.units == ()
+    found = await Retriever(embedder).retrieve(snapshot, "lamp", top_k=5, filters=Filters(module="Nowhere"))
+    evidence = await score_evidence(snapshot, embedder, found)
+    assert evidence.spans == ()
     assert evidence.confidence < 0.01

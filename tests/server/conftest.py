@@ -10,19 +10,19 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from bythebook.testing import Reply, Request, Script
-from tests.support.server import Served, Serving, serving, settings_for
+from bythebook.testing import CompletionRequest, CompletionScript, ScriptedReply
+from tests.support.server import ServeBook, ServedBook, serve_book, settings_for
 
 HORN = "The horn gives two blasts of three seconds every ninety seconds."
 
 
 @pytest.fixture
-def served(shelved: Path, model_folder: Path, tmp_path: Path) -> Serving:
+def served(shelved: Path, model_folder: Path, tmp_path: Path) -> ServeBook:
     """The small book on the network: `async with served(script, setting=value) as book`."""
 
     @asynccontextmanager
-    async def serve(script: Script | None = None, **more: object) -> AsyncIterator[Served]:
-        async with serving(settings_for(shelved, model_folder, tmp_path, **more), script=script) as found:
+    async def serve(script: CompletionScript | None = None, **more: object) -> AsyncIterator[ServedBook]:
+        async with serve_book(settings_for(shelved, model_folder, tmp_path, **more), script=script) as found:
             yield found
 
     return serve
@@ -32,31 +32,31 @@ def served(shelved: Path, model_folder: Path, tmp_path: Path) -> Serving:
 class Part:
     """What the model of the shared server says; a test may give it other words."""
 
-    reply: Reply
+    reply: ScriptedReply
 
-    def __call__(self, _request: Request) -> Reply:
+    def __call__(self, _request: CompletionRequest) -> ScriptedReply:
         return self.reply
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
 async def shared(
     shelved: Path, model_folder: Path, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[tuple[Served, Part]]:
+) -> AsyncIterator[tuple[ServedBook, Part]]:
     folder = tmp_path_factory.mktemp("shared")
-    part = Part(Reply(f"{HORN} [1]"))
+    part = Part(ScriptedReply(f"{HORN} [1]"))
     settings = settings_for(shelved, model_folder, folder, retrieval_mode="prefetch", heartbeat_seconds=0.2)
-    async with serving(settings, script=part) as found:
+    async with serve_book(settings, script=part) as found:
         yield found, part
 
 
 @pytest.fixture
-def house(shared: tuple[Served, Part]) -> Served:
+def house(shared: tuple[ServedBook, Part]) -> ServedBook:
     """The book on the network, with a model that answers well. Mark the module with `loop_scope="session"`."""
     served, part = shared
-    part.reply = Reply(f"{HORN} [1]")
+    part.reply = ScriptedReply(f"{HORN} [1]")
     return served
 
 
 @pytest.fixture
-def part(shared: tuple[Served, Part]) -> Part:
+def part(shared: tuple[ServedBook, Part]) -> Part:
     return shared[1]

@@ -11,16 +11,16 @@ import pytest
 
 from bythebook import Book
 from bythebook.server.app import create_app
-from bythebook.testing import Fault, Reply
+from bythebook.testing import Fault, ScriptedReply
 from tests.server.conftest import HORN
-from tests.support.server import Served, Serving, heard, listening, settings_for
+from tests.support.server import ServeBook, ServedBook, ask_for_events, listen, settings_for
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 QUESTION = {"query": "How often does the fog horn sound?"}
 
 
-async def test_a_question_gets_a_whole_answer(house: Served) -> None:
+async def test_a_question_gets_a_whole_answer(house: ServedBook) -> None:
     response = await house.client.post("/v1/ask", json=QUESTION)
     said = response.json()
     assert (response.status_code, said["outcome"], said["grounded"]) == (200, "answered", True)
@@ -29,8 +29,8 @@ async def test_a_question_gets_a_whole_answer(house: Served) -> None:
     assert response.headers["x-request-id"]
 
 
-async def test_a_stream_tells_what_happens_and_ends_with_the_answer(house: Served) -> None:
-    told = await heard(house, QUESTION)
+async def test_a_stream_sends_all_events_and_ends_with_the_answer(house: ServedBook) -> None:
+    told = await ask_for_events(house, QUESTION)
     assert list(dict.fromkeys(event.name for event in told)) == ["state", "sources", "delta", "answer"]
     assert [event.data["state"] for event in told if event.name == "state"] == [
         *("received", "validating", "retrieving", "generating", "completed")
@@ -40,50 +40,50 @@ async def test_a_stream_tells_what_happens_and_ends_with_the_answer(house: Serve
     assert [event.id.partition(".")[2] for event in told] == [str(n) for n in range(1, len(told) + 1)]
 
 
-async def test_stream_in_the_body_says_the_same_as_the_header(house: Served) -> None:
+async def test_stream_in_the_body_has_the_effect_of_the_accept_header(house: ServedBook) -> None:
     response = await house.client.post("/v1/ask", json=QUESTION | {"stream": True})
     assert response.headers["content-type"].startswith("text/event-stream")
     assert "content-length" not in response.headers
 
 
-async def test_sources_that_are_not_wanted_are_not_sent(house: Served) -> None:
-    told = await heard(house, QUESTION | {"include_sources": False})
+async def test_sources_are_left_out_on_request(house: ServedBook) -> None:
+    told = await ask_for_events(house, QUESTION | {"include_sources": False})
     assert "sources" not in {event.name for event in told}
     assert told[-1].data["sources"] == []
 
 
-async def test_what_the_book_does_not_cover_is_refused_and_no_error(house: Served) -> None:
+async def test_a_refusal_is_not_an_error(house: ServedBook) -> None:
     response = await house.client.post("/v1/ask", json={"query": "What is the price of Bitcoin in Brazil today?"})
     assert (response.status_code, response.json()["outcome"]) == (200, "refused")
 
 
-async def test_the_request_id_of_the_caller_is_kept_if_it_is_one(house: Served) -> None:
+async def test_a_valid_request_id_of_the_client_is_used(house: ServedBook) -> None:
     given = await house.client.get("/health/live", headers={"x-request-id": "from-the-proxy-17"})
     assert given.headers["x-request-id"] == "from-the-proxy-17"
     strange = await house.client.get("/health/live", headers={"x-request-id": "<script>alert(1)</script>"})
     assert "<" not in strange.headers["x-request-id"]
 
 
-async def test_passages_are_found_without_an_answer(house: Served) -> None:
+async def test_search_returns_passages(house: ServedBook) -> None:
     found = (await house.client.post("/v1/search", json={"query": "fog horn", "top_k": 2})).json()
     assert [result["position"] for result in found["results"]] == [1, 2]
 
 
-async def test_it_is_alive_and_ready(house: Served) -> None:
+async def test_health_reports_alive_and_ready(house: ServedBook) -> None:
     assert (await house.client.get("/health/live")).json() == {"status": "alive"}
     assert (await house.client.get("/health/ready")).json() == {"status": "ready"}
 
 
-async def test_a_failure_is_the_last_event_of_a_stream_and_the_status_of_a_whole_answer(served: Serving) -> None:
-    async with served(Reply(fault=Fault.SERVER_ERROR), retrieval_mode="prefetch") as book:
-        told = await heard(book, QUESTION)
+async def test_a_failure_is_the_last_event_of_a_stream_and_the_status_of_a_whole_answer(served: ServeBook) -> None:
+    async with served(ScriptedReply(fault=Fault.SERVER_ERROR), retrieval_mode="prefetch") as book:
+        told = await ask_for_events(book, QUESTION)
         whole = await book.client.post("/v1/ask", json=QUESTION)
     assert (told[-2].data, told[-1].name, told[-1].data["error"]) == ({"state": "failed"}, "error", "api_error")
     assert (whole.status_code, whole.json()["error"]) == (502, "api_error")
     assert whole.json()["request_id"] == whole.headers["x-request-id"]
 
 
-async def test_what_fails_beside_answering_ends_no_server(
+async def test_a_failing_background_task_does_not_stop_the_server(
     shelved: Path, model_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Unprepared:
@@ -104,7 +104,7 @@ async def test_what_fails_beside_answering_ends_no_server(
     async with Book.open(settings) as opened:
         book = Unprepared(opened)
         app = create_app(cast("Book", book), settings)
-        async with listening(app) as url, httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as client:
+        async with listen(app) as url, httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as client:
             await book.tried.wait()
             answers = [await client.post("/v1/ask", json=QUESTION) for _ in range(3)]
     assert [answer.status_code for answer in answers] == [200] * 3

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from starlette.datastructures import Headers
 
-from bythebook.access import ANYONE, Caller, Scope
-from bythebook.server.cors import answered, asked_before, comes_from_its_site, is_listed, sent_origin
+from bythebook.access import ANONYMOUS, Caller, Scope
+from bythebook.server.cors import is_listed, origin_allowed, parse_origin_header, preflight_headers, response_headers
 
 LISTED = frozenset({"https://docs.example", "http://localhost:3000"})
 
@@ -38,27 +38,27 @@ FOREIGN = [
 
 
 @pytest.mark.parametrize("origin", FOREIGN, ids=ascii)
-def test_a_page_of_another_origin_learns_nothing(origin: str | None) -> None:
+def test_an_unlisted_origin_gets_no_cors_headers(origin: str | None) -> None:
     assert not is_listed(origin, LISTED)
-    assert answered(origin, LISTED) == asked_before(origin, LISTED) == {"Vary": "Origin"}
+    assert response_headers(origin, LISTED) == preflight_headers(origin, LISTED) == {"Vary": "Origin"}
 
 
 @pytest.mark.parametrize("origin", sorted(LISTED))
-def test_a_listed_origin_is_named_and_never_every_one(origin: str) -> None:
-    for headers in (answered(origin, LISTED), asked_before(origin, LISTED)):
+def test_a_listed_origin_is_echoed_and_never_a_wildcard(origin: str) -> None:
+    for headers in (response_headers(origin, LISTED), preflight_headers(origin, LISTED)):
         assert headers["Access-Control-Allow-Origin"] == origin
         assert headers["Vary"] == "Origin"
         assert "Access-Control-Allow-Credentials" not in headers
 
 
-def test_null_is_refused_even_where_somebody_listed_it() -> None:
+def test_a_null_origin_is_rejected_even_if_listed() -> None:
     assert not is_listed("null", frozenset({"null"}))
 
 
-def test_two_origins_are_none() -> None:
-    assert sent_origin(["https://docs.example"]) == "https://docs.example"
-    assert sent_origin([]) is None
-    assert sent_origin(["https://docs.example", "https://evil.example"]) is None
+def test_two_origin_headers_count_as_none() -> None:
+    assert parse_origin_header(["https://docs.example"]) == "https://docs.example"
+    assert parse_origin_header([]) is None
+    assert parse_origin_header(["https://docs.example", "https://evil.example"]) is None
 
 
 SITE = Caller("site:k1:x", frozenset({Scope.ASK}), "k1", frozenset({"https://docs.example"}), 5)
@@ -70,11 +70,11 @@ def sent(*headers: tuple[str, str]) -> Headers:
 
 @pytest.mark.parametrize("origin", FOREIGN, ids=ascii)
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
-def test_the_token_of_a_site_is_good_on_that_site_only(origin: str | None, method: str) -> None:
+def test_a_site_token_works_only_from_its_origins(origin: str | None, method: str) -> None:
     named = sent(*([("origin", origin)] if origin is not None else []), ("host", "book.example"))
-    assert comes_from_its_site(SITE, method, sent(("origin", "https://docs.example"), ("host", "book.example")))
-    assert not comes_from_its_site(SITE, method, named)
-    assert comes_from_its_site(ANYONE, method, named)
+    assert origin_allowed(SITE, method, sent(("origin", "https://docs.example"), ("host", "book.example")))
+    assert not origin_allowed(SITE, method, named)
+    assert origin_allowed(ANONYMOUS, method, named)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_the_token_of_a_site_is_good_on_that_site_only(origin: str | None, metho
         pytest.param("GET", [("host", "docs.example"), ("origin", "")], False, id="an origin without a name"),
     ],
 )
-def test_a_page_of_this_server_reads_without_naming_its_origin(
+def test_a_same_origin_page_may_read_without_an_origin_header(
     method: str, headers: list[tuple[str, str]], good: bool
 ) -> None:
-    assert comes_from_its_site(SITE, method, sent(*headers)) is good
+    assert origin_allowed(SITE, method, sent(*headers)) is good

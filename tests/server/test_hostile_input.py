@@ -23,7 +23,7 @@ from schemathesis.specs.openapi.checks import (
 
 from bythebook.errors import BookError
 from bythebook.server.schemas import ErrorResponse
-from tests.support.server import Served
+from tests.support.server import ServedBook
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -76,7 +76,7 @@ BODIES = {
 
 
 @pytest.mark.parametrize("path", ROUTES)
-async def test_a_bad_body_is_an_error_that_repeats_nothing(house: Served, path: str) -> None:
+async def test_an_invalid_body_is_rejected_without_echoing_it(house: ServedBook, path: str) -> None:
     for name, body in BODIES.items():
         response = await house.client.post(path, content=body, headers=JSON)
         if path == "/v1/sessions" and not body.strip(b"null"):
@@ -95,14 +95,14 @@ async def test_a_bad_body_is_an_error_that_repeats_nothing(house: Served, path: 
         pytest.param({"query": "horn", "filters": {"module": 1}}, "filters.module: ", id="a field of a field"),
     ],
 )
-async def test_an_error_says_where_it_is(house: Served, body: dict[str, Any], place: str) -> None:
+async def test_a_validation_error_names_the_field(house: ServedBook, body: dict[str, Any], place: str) -> None:
     response = await house.client.post("/v1/ask", json=body)
     assert response.status_code == 400
     assert told(response.text).message.startswith(place)
 
 
 @pytest.mark.parametrize("kind", ["", "text/plain", "application/x-www-form-urlencoded", "application/xml", "💥"])
-async def test_a_body_of_another_kind_is_refused(house: Served, kind: str) -> None:
+async def test_rejects_other_content_types(house: ServedBook, kind: str) -> None:
     headers = {b"content-type": kind.encode()}
     response = await house.client.post("/v1/ask", content=b'{"query": "horn"}', headers=headers)
     assert (response.status_code, told(response.text).error) == (400, "invalid_input")
@@ -110,7 +110,7 @@ async def test_a_body_of_another_kind_is_refused(house: Served, kind: str) -> No
 
 
 @pytest.mark.parametrize("body", [{"query": "horn\0"}, {"query": "horn", "selected_text": "\0"}, {"query": "\u202e"}])
-async def test_strange_characters_are_answered_or_refused(house: Served, body: dict[str, Any]) -> None:
+async def test_unusual_characters_are_answered_or_rejected(house: ServedBook, body: dict[str, Any]) -> None:
     for path in ("/v1/ask", "/v1/search"):
         response = await house.client.post(path, json=body if path == "/v1/ask" else {"query": body["query"]})
         assert response.status_code in (200, 400)
@@ -119,7 +119,7 @@ async def test_strange_characters_are_answered_or_refused(house: Served, body: d
     assert kept.status_code in (200, 400)
 
 
-async def test_a_body_that_is_too_large_is_refused_before_it_is_read(house: Served) -> None:
+async def test_a_body_over_the_limit_is_rejected_before_it_is_read(house: ServedBook) -> None:
     address = house.url.removeprefix("http://")
     reader, writer = await asyncio.open_connection(*address.split(":"))
     writer.write(f"POST /v1/ask HTTP/1.1\r\nHost: {address}\r\nContent-Length: 100000000\r\n\r\n".encode())
@@ -129,7 +129,7 @@ async def test_a_body_that_is_too_large_is_refused_before_it_is_read(house: Serv
     await writer.wait_closed()
 
 
-async def test_a_body_of_unknown_length_is_read_no_further_than_it_may_be(house: Served) -> None:
+async def test_a_chunked_body_is_read_only_to_the_limit(house: ServedBook) -> None:
     address = house.url.removeprefix("http://")
     reader, writer = await asyncio.open_connection(*address.split(":"))
     writer.write(f"POST /v1/ask HTTP/1.1\r\nHost: {address}\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
@@ -141,7 +141,7 @@ async def test_a_body_of_unknown_length_is_read_no_further_than_it_may_be(house:
     writer.close()
 
 
-async def test_a_body_just_small_enough_is_read(house: Served) -> None:
+async def test_a_body_at_the_limit_is_read(house: ServedBook) -> None:
     body = b'{"query": "horn", "selected_text": "' + b"x" * 999_000 + b'"}'
     response = await house.client.post("/v1/ask", content=body, headers=JSON)
     assert response.status_code == 400
@@ -169,7 +169,7 @@ def strings(value: Any) -> list[str]:
     return [text for each in inner for text in strings(each)]
 
 
-async def test_no_request_the_schema_can_think_of_is_an_accident(house: Served, pytestconfig: pytest.Config) -> None:
+async def test_no_generated_request_causes_an_internal_error(house: ServedBook, pytestconfig: pytest.Config) -> None:
     cases = 10_000 if pytestconfig.getoption("full_size") else 100
     schema = schemathesis.openapi.from_dict(house.app.openapi())
     strategies = [

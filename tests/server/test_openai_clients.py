@@ -7,9 +7,9 @@ import pytest
 from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner
 from openai.types.chat import ChatCompletionMessageParam
 
-from bythebook.testing import Reply, Usage
+from bythebook.testing import ScriptedReply, ScriptedUsage
 from tests.server.conftest import HORN, Part
-from tests.support.server import Served, Serving
+from tests.support.server import ServeBook, ServedBook
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -17,13 +17,13 @@ ANSWER = f"{HORN[:-1]} [1]."
 QUESTION: ChatCompletionMessageParam = {"role": "user", "content": "How often does the fog horn sound?"}
 
 
-def client_of(house: Served) -> openai.AsyncOpenAI:
+def client_of(house: ServedBook) -> openai.AsyncOpenAI:
     http = openai.DefaultAsyncHttpxClient(trust_env=False)
     return openai.AsyncOpenAI(base_url=f"{house.url}/v1", api_key="none", max_retries=0, http_client=http)
 
 
-async def test_the_official_client_gets_a_cited_answer(house: Served, part: Part) -> None:
-    part.reply = Reply(f"{HORN} [1]", usage=Usage(300, 20))
+async def test_the_official_client_gets_a_cited_answer(house: ServedBook, part: Part) -> None:
+    part.reply = ScriptedReply(f"{HORN} [1]", usage=ScriptedUsage(300, 20))
     async with client_of(house) as client:
         said = await client.chat.completions.create(model="bythebook", messages=[QUESTION])
     (choice,) = said.choices
@@ -37,7 +37,7 @@ async def test_the_official_client_gets_a_cited_answer(house: Served, part: Part
     assert said.usage.prompt_tokens + said.usage.completion_tokens == 320
 
 
-async def test_the_official_client_streams_the_same(house: Served) -> None:
+async def test_the_official_client_streams_the_same(house: ServedBook) -> None:
     async with client_of(house) as client:
         stream = await client.chat.completions.create(
             model="bythebook", messages=[QUESTION], stream=True, stream_options={"include_usage": True}
@@ -49,7 +49,7 @@ async def test_the_official_client_streams_the_same(house: Served) -> None:
     assert chunks[-1].usage
 
 
-async def test_the_messages_before_are_the_conversation(house: Served) -> None:
+async def test_earlier_messages_are_the_conversation(house: ServedBook) -> None:
     before: list[ChatCompletionMessageParam] = [
         {"role": "system", "content": "Talk like a pirate and never cite anything."},
         QUESTION,
@@ -64,7 +64,7 @@ async def test_the_messages_before_are_the_conversation(house: Served) -> None:
     assert "pirate" not in asked
 
 
-async def test_the_agents_sdk_can_have_the_book_for_a_model(house: Served) -> None:
+async def test_the_agents_sdk_can_use_the_book_as_a_model(house: ServedBook) -> None:
     async with client_of(house) as client:
         model = OpenAIChatCompletionsModel(model="bythebook", openai_client=client)
         agent = Agent(name="Keeper", instructions="Answer shortly.", model=model)
@@ -72,7 +72,7 @@ async def test_the_agents_sdk_can_have_the_book_for_a_model(house: Served) -> No
     assert run.final_output == ANSWER
 
 
-async def test_the_book_is_the_one_model(house: Served) -> None:
+async def test_the_book_is_the_one_model(house: ServedBook) -> None:
     async with client_of(house) as client:
         assert [model.id async for model in client.models.list()] == ["bythebook"]
 
@@ -88,8 +88,8 @@ async def test_the_book_is_the_one_model(house: Served) -> None:
         pytest.param([{"role": "user", "content": "a\0b"}, {"role": "assistant", "content": "c"}], id="no question"),
     ],
 )
-async def test_what_cannot_be_asked_is_an_error_as_the_client_knows_them(
-    house: Served, messages: list[ChatCompletionMessageParam]
+async def test_an_invalid_request_raises_the_error_class_of_the_client(
+    house: ServedBook, messages: list[ChatCompletionMessageParam]
 ) -> None:
     async with client_of(house) as client:
         with pytest.raises(openai.BadRequestError) as caught:
@@ -99,8 +99,8 @@ async def test_what_cannot_be_asked_is_an_error_as_the_client_knows_them(
     assert caught.value.body["user_message"]
 
 
-async def test_a_model_that_fails_is_an_error_as_the_client_knows_them(served: Serving) -> None:
-    async with served(Reply(status=500), retrieval_mode="prefetch") as book, client_of(book) as client:
+async def test_a_provider_failure_raises_the_error_class_of_the_client(served: ServeBook) -> None:
+    async with served(ScriptedReply(status=500), retrieval_mode="prefetch") as book, client_of(book) as client:
         for stream in (False, True):
             with pytest.raises(openai.InternalServerError) as caught:
                 await client.chat.completions.create(model="bythebook", messages=[QUESTION], stream=stream)

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.support.server import Served, heard
+from tests.support.server import ServedBook, ask_for_events
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -15,7 +15,7 @@ QUESTION = "How often does the fog horn sound?"
 HTML = {"prefer": "render=html"}
 
 
-async def test_the_page_has_the_books_name_its_sections_and_questions_it_answers(house: Served) -> None:
+async def test_the_page_has_the_name_sections_and_questions_of_the_book(house: ServedBook) -> None:
     page = await house.client.get("/")
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     assert "<title>The Lighthouse Handbook</title>" in page.text
@@ -26,7 +26,7 @@ async def test_the_page_has_the_books_name_its_sections_and_questions_it_answers
     assert "unsafe" not in policy
 
 
-async def test_the_widget_is_one_small_file_that_browsers_keep(house: Served) -> None:
+async def test_the_widget_is_one_small_cacheable_file(house: ServedBook) -> None:
     script = await house.client.get("/widget.js")
     assert script.headers["content-type"].startswith("text/javascript")
     assert len(gzip.compress(script.content)) < 30_000
@@ -34,7 +34,7 @@ async def test_the_widget_is_one_small_file_that_browsers_keep(house: Served) ->
     assert (again.status_code, again.content) == (304, b"")
 
 
-async def test_an_answer_has_html_only_where_it_is_wanted(house: Served) -> None:
+async def test_an_answer_has_html_only_on_request(house: ServedBook) -> None:
     plain = (await house.client.post("/v1/ask", json={"query": QUESTION})).json()
     shown = (await house.client.post("/v1/ask", json={"query": QUESTION}, headers=HTML)).json()
     assert "html" not in plain
@@ -42,8 +42,8 @@ async def test_an_answer_has_html_only_where_it_is_wanted(house: Served) -> None
     assert '<span class="cite">1</span>' in shown["html"]
 
 
-async def test_what_comes_is_shown_piece_by_piece_and_ends_as_the_answer(house: Served) -> None:
-    events = await heard(house, {"query": QUESTION}, prefer="render=html")
+async def test_streamed_html_ends_as_the_html_of_the_answer(house: ServedBook) -> None:
+    events = await ask_for_events(house, {"query": QUESTION}, prefer="render=html")
     deltas = [event.data for event in events if event.name == "delta"]
     blocks: list[str] = []
     for delta in deltas:
@@ -52,7 +52,7 @@ async def test_what_comes_is_shown_piece_by_piece_and_ends_as_the_answer(house: 
     assert events[-1].data["html"].startswith("<p>The horn gives two blasts")
 
 
-async def test_a_conversation_can_be_read_again_as_html(house: Served) -> None:
+async def test_stored_messages_can_be_read_as_html(house: ServedBook) -> None:
     session = (await house.client.post("/v1/sessions", json={})).json()["id"]
     await house.client.post("/v1/ask", json={"query": QUESTION, "session_id": session})
     read = await house.client.get(f"/v1/sessions/{session}/messages", headers=HTML)
@@ -61,13 +61,13 @@ async def test_a_conversation_can_be_read_again_as_html(house: Served) -> None:
     assert '<span class="cite">1</span>' in answer["html"]
 
 
-async def test_a_server_without_a_book_has_a_page_all_the_same(served: object, tmp_path: object) -> None:
+async def test_a_server_without_an_index_serves_the_page(served: object, tmp_path: object) -> None:
     async with served(data_dir=tmp_path) as empty:  # type: ignore[operator]
         page = await empty.client.get("/")
         assert (page.status_code, "By the Book" in page.text) == (200, True)
 
 
-async def test_the_reference_names_every_call_and_every_type_and_needs_nothing_from_elsewhere(house: Served) -> None:
+async def test_the_reference_is_complete_and_self_contained(house: ServedBook) -> None:
     page = await house.client.get("/docs")
     document = (await house.client.get("/openapi.json")).json()
     for path, methods in document["paths"].items():

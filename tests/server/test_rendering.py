@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from bythebook.server.rendering import Rendering, render
+from bythebook.server.rendering import IncrementalRenderer, render_markdown
 
 LINKS = {1: "https://book.example/lamp#oil:~:text=burns%20oil", 2: "file:///book/horn.md", 3: "javascript:alert(1)"}
 
@@ -108,8 +108,8 @@ PIECES = [
         ),
     ],
 )
-def test_what_markdown_becomes(text: str, html: str) -> None:
-    assert re.sub(r"(?<=>)\n(?=</?t)", "", render(text, LINKS).strip()) == html
+def test_renders_markdown(text: str, html: str) -> None:
+    assert re.sub(r"(?<=>)\n(?=</?t)", "", render_markdown(text, LINKS).strip()) == html
 
 
 def _is_harmless(html: str) -> bool:
@@ -124,27 +124,27 @@ def _is_harmless(html: str) -> bool:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_s4_nothing_hostile_survives_however_it_is_cut_up(text: str) -> None:
-    assert _is_harmless(render(text, LINKS))
+def test_s4_no_hostile_html_survives_however_it_is_split(text: str) -> None:
+    assert _is_harmless(render_markdown(text, LINKS))
     for size in (1, 2, 3):
-        rendering = Rendering(LINKS)
+        rendering = IncrementalRenderer(LINKS)
         for start in range(0, len(text), size):
             assert _is_harmless(rendering.feed(text[start : start + size]).html)
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=30))
-def test_s4_any_mixture_is_harmless(pieces: list[str]) -> None:
-    assert _is_harmless(render("".join(pieces), LINKS))
+def test_s4_any_mixture_of_payloads_is_harmless(pieces: list[str]) -> None:
+    assert _is_harmless(render_markdown("".join(pieces), LINKS))
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=30))
-def test_what_is_shown_while_it_comes_ends_as_the_whole(pieces: list[str]) -> None:
-    rendering = Rendering(LINKS)
+def test_incremental_rendering_ends_as_the_whole_text(pieces: list[str]) -> None:
+    rendering = IncrementalRenderer(LINKS)
     shown: list[str] = []
     for piece in pieces:
         rendered = rendering.feed(piece)
         shown[rendered.settled :] = _blocks(rendered.html)
-    assert shown == _blocks(render("".join(pieces), LINKS))
+    assert shown == _blocks(render_markdown("".join(pieces), LINKS))
 
 
 def _blocks(html: str) -> list[str]:
@@ -152,8 +152,8 @@ def _blocks(html: str) -> list[str]:
     return [child.html or "" for child in (body.iter() if body else ())]
 
 
-def test_a_citation_does_not_hide_a_block_that_came_before() -> None:
-    rendering = Rendering(LINKS)
+def test_a_citation_does_not_hide_an_earlier_block() -> None:
+    rendering = IncrementalRenderer(LINKS)
     first = rendering.feed("The lamp burns oil. [1]\n\nThe horn\n")
     second = rendering.feed("sounds. [2]")
     assert (first.settled, second.settled) == (0, 1)

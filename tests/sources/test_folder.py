@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bythebook.errors import InputError
-from bythebook.sources import Block, Kind, Listed, Page, Skipped, Unreadable
-from bythebook.sources.folder import LARGEST, Folder, humanised
+from bythebook.sources import Block, BlockKind, ListedPage, Page, SkippedPage, Unreadable
+from bythebook.sources.folder import MAX_TEXT_BYTES, Folder, decode_text, title_from_name
 from bythebook.sources.projects import Style
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ def fill(root: Path, files: dict[str, str | bytes]) -> Path:
     return root
 
 
-async def listed(folder: Folder) -> list[Listed]:
-    return [item async for item in folder.listing() if isinstance(item, Listed)]
+async def listed(folder: Folder) -> list[ListedPage]:
+    return [item async for item in folder.listing() if isinstance(item, ListedPage)]
 
 
-async def skipped(folder: Folder) -> list[Skipped]:
-    return [item async for item in folder.listing() if isinstance(item, Skipped)]
+async def skipped(folder: Folder) -> list[SkippedPage]:
+    return [item async for item in folder.listing() if isinstance(item, SkippedPage)]
 
 
 async def only_page(folder: Folder) -> Page:
@@ -37,7 +37,7 @@ async def only_page(folder: Folder) -> Page:
     return await folder.read(item)
 
 
-async def test_a_page_knows_where_it_is_and_what_it_says(tmp_path: Path) -> None:
+async def test_reads_a_page_with_its_url_title_and_text(tmp_path: Path) -> None:
     fill(tmp_path, {"module-1-ros2/nodes.md": "# Nodes\n\nThey *talk*."})
     os.utime(tmp_path / "module-1-ros2/nodes.md", (1_700_000_000, 1_700_000_000))
 
@@ -45,14 +45,14 @@ async def test_a_page_knows_where_it_is_and_what_it_says(tmp_path: Path) -> None
         url=f"{SITE}/module-1-ros2/nodes",
         title="Nodes",
         text="Nodes\n\nThey talk.",
-        blocks=(Block(Kind.HEADING, 0, 5, level=1, anchor="nodes"), Block(Kind.PARAGRAPH, 7, 17)),
+        blocks=(Block(BlockKind.HEADING, 0, 5, level=1, anchor="nodes"), Block(BlockKind.PARAGRAPH, 7, 17)),
         module_name="Module 1 Ros2",
         chapter_id="module-1-ros2/nodes",
         modified_at="2023-11-14T22:13:20+00:00",
     )
 
 
-async def test_without_a_site_a_page_is_known_by_its_file(tmp_path: Path) -> None:
+async def test_without_a_site_url_the_url_is_the_uri_of_the_file(tmp_path: Path) -> None:
     file = fill(tmp_path, {"a b.md": "text"}) / "a b.md"
 
     page = await only_page(Folder(tmp_path))
@@ -61,14 +61,14 @@ async def test_without_a_site_a_page_is_known_by_its_file(tmp_path: Path) -> Non
     assert page.url.endswith("/a%20b.md")
 
 
-async def test_one_file_is_a_folder_of_one_page(tmp_path: Path) -> None:
+async def test_a_single_file_is_a_source_of_one_page(tmp_path: Path) -> None:
     file = fill(tmp_path, {"a.md": "text", "b.md": "text"}) / "a.md"
 
     assert [item.path for item in await listed(Folder(file))] == ["a.md"]
     assert (await only_page(Folder(file))).text == "text"
 
 
-async def test_pages_come_in_reading_order(tmp_path: Path) -> None:
+async def test_lists_pages_in_reading_order(tmp_path: Path) -> None:
     fill(tmp_path, dict.fromkeys(["10.md", "2.md", "b/z.md", "b/index.md", "a.md", "README.md"], "text"))
 
     assert [item.path for item in await listed(Folder(tmp_path))] == [
@@ -76,7 +76,7 @@ async def test_pages_come_in_reading_order(tmp_path: Path) -> None:
     ]
 
 
-async def test_what_is_not_the_book_is_passed_over(tmp_path: Path) -> None:
+async def test_ignores_files_that_are_not_part_of_the_book(tmp_path: Path) -> None:
     fill(
         tmp_path,
         dict.fromkeys(
@@ -102,32 +102,32 @@ async def test_what_is_not_the_book_is_passed_over(tmp_path: Path) -> None:
     assert await skipped(folder) == []
 
 
-async def test_documents_a_reader_would_expect_are_reported(tmp_path: Path) -> None:
+async def test_reports_documents_in_unsupported_formats(tmp_path: Path) -> None:
     fill(tmp_path, {"a.doc": "", "b.odt": "", "c.bin": ""})
 
     assert await skipped(Folder(tmp_path)) == [
-        Skipped("a.doc", "an old Word file is not supported yet"),
-        Skipped("b.odt", "OpenDocument is not supported yet"),
+        SkippedPage("a.doc", "an old Word file is not supported yet"),
+        SkippedPage("b.odt", "OpenDocument is not supported yet"),
     ]
 
 
-async def test_a_single_file_nobody_can_read_is_reported(tmp_path: Path) -> None:
+async def test_reports_a_single_file_in_an_unsupported_format(tmp_path: Path) -> None:
     file = fill(tmp_path, {"a.bin": "x"}) / "a.bin"
 
     assert await skipped(Folder(file)) == [
-        Skipped("a.bin", "files ending in '.bin' are not supported; convert it to Markdown or HTML")
+        SkippedPage("a.bin", "files ending in '.bin' are not supported; convert it to Markdown or HTML")
     ]
 
 
-async def test_each_address_is_listed_once(tmp_path: Path) -> None:
+async def test_lists_each_url_once(tmp_path: Path) -> None:
     fill(tmp_path, {"a.md": "x", "a/index.md": "y"})
     folder = Folder(tmp_path, site_url=SITE)
 
     assert [item.path for item in await listed(folder)] == ["a/index.md"]
-    assert await skipped(folder) == [Skipped("a.md", f"'a/index.md' is published at the same address, {SITE}/a")]
+    assert await skipped(folder) == [SkippedPage("a.md", f"'a/index.md' is published at the same address, {SITE}/a")]
 
 
-async def test_docusaurus_front_matter_decides_the_address(tmp_path: Path) -> None:
+async def test_docusaurus_front_matter_determines_the_url(tmp_path: Path) -> None:
     fill(
         tmp_path,
         {"1-a/x.md": "---\nslug: /start\n---\nx", "1-a/y.md": "---\nid: other\n---\ny", "1-a/z.md": "---\n: -\n---\nz"},
@@ -148,7 +148,7 @@ async def test_the_stamp_changes_with_the_file(tmp_path: Path) -> None:
     assert before.stamp != after.stamp
 
 
-async def test_links_stay_inside_and_do_not_loop(tmp_path: Path) -> None:
+async def test_reports_links_that_leave_the_folder_or_form_a_cycle(tmp_path: Path) -> None:
     book = fill(tmp_path / "book", {"a/a.md": "a"})
     fill(tmp_path, {"secret.md": "s"})
     (book / "b").symlink_to(book / "a")
@@ -160,15 +160,15 @@ async def test_links_stay_inside_and_do_not_loop(tmp_path: Path) -> None:
 
     assert [item.path for item in await listed(folder)] == ["a/a.md", "b/a.md"]
     assert await skipped(folder) == [
-        Skipped("a/loop", "it is a link to a folder it is in"),
-        Skipped("b/loop", "it is a link to a folder it is in"),
-        Skipped("gone.md", "it is a link to something that does not exist"),
-        Skipped("itself", "it is a link to something that does not exist"),
-        Skipped("out.md", "it is a link that leaves the folder"),
+        SkippedPage("a/loop", "it is a link to a folder it is in"),
+        SkippedPage("b/loop", "it is a link to a folder it is in"),
+        SkippedPage("gone.md", "it is a link to something that does not exist"),
+        SkippedPage("itself", "it is a link to something that does not exist"),
+        SkippedPage("out.md", "it is a link that leaves the folder"),
     ]
 
 
-async def test_a_name_that_is_no_text_is_reported(tmp_path: Path) -> None:
+async def test_reports_a_file_name_that_is_not_valid_utf8(tmp_path: Path) -> None:
     name = os.fsencode(tmp_path) + b"/\xff.md"
     try:
         with open(name, "wb") as file:  # noqa: ASYNC230, PTH123 - only bytes can name it
@@ -176,14 +176,14 @@ async def test_a_name_that_is_no_text_is_reported(tmp_path: Path) -> None:
     except OSError:
         pytest.skip("this file system has only names that are text")
 
-    assert await skipped(Folder(tmp_path)) == [Skipped("\\udcff.md", "its name is not valid UTF-8; rename it")]
+    assert await skipped(Folder(tmp_path)) == [SkippedPage("\\udcff.md", "its name is not valid UTF-8; rename it")]
 
 
-async def test_a_file_too_large_is_reported_unread(tmp_path: Path) -> None:
+async def test_reports_a_file_over_the_size_limit_without_reading_it(tmp_path: Path) -> None:
     file = fill(tmp_path, {"a.md": ""}) / "a.md"
-    os.truncate(file, LARGEST + 1)
+    os.truncate(file, MAX_TEXT_BYTES + 1)
 
-    assert await skipped(Folder(tmp_path)) == [Skipped("a.md", "it has 20 MB; a page has at most 20 MB. Split it")]
+    assert await skipped(Folder(tmp_path)) == [SkippedPage("a.md", "it has 20 MB; a page has at most 20 MB. Split it")]
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ async def test_a_file_too_large_is_reported_unread(tmp_path: Path) -> None:
         pytest.param("\xe9".encode("latin-1"), "it is not UTF-8: byte 0", id="another encoding"),
     ],
 )
-async def test_what_cannot_be_read_says_why(tmp_path: Path, content: str | bytes, reason: str) -> None:
+async def test_reports_why_a_file_cannot_be_read(tmp_path: Path, content: str | bytes, reason: str) -> None:
     folder = Folder(fill(tmp_path, {"a.md": content}))
     (item,) = await listed(folder)
 
@@ -210,7 +210,7 @@ async def test_what_cannot_be_read_says_why(tmp_path: Path, content: str | bytes
     assert str(caught.value).startswith(reason)
 
 
-async def test_a_page_gone_since_the_listing_is_unreadable(tmp_path: Path) -> None:
+async def test_a_page_deleted_since_the_listing_is_unreadable(tmp_path: Path) -> None:
     folder = Folder(fill(tmp_path, {"a.md": "text"}))
     (item,) = await listed(folder)
     (tmp_path / "a.md").unlink()
@@ -219,16 +219,16 @@ async def test_a_page_gone_since_the_listing_is_unreadable(tmp_path: Path) -> No
         await folder.read(item)
 
 
-async def test_a_path_out_of_the_folder_is_never_read(tmp_path: Path) -> None:
+async def test_never_reads_a_path_outside_of_the_folder(tmp_path: Path) -> None:
     folder = Folder(fill(tmp_path / "book", {"a.md": "text"}))
     fill(tmp_path, {"secret.md": "s"})
 
     with pytest.raises(Unreadable, match="it is outside of the folder"):
-        await folder.read(Listed("", "../secret.md", ""))
+        await folder.read(ListedPage("", "../secret.md", ""))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="everything is open to root")
-async def test_a_closed_file_or_folder_is_reported(tmp_path: Path) -> None:
+async def test_reports_a_file_or_folder_without_read_permission(tmp_path: Path) -> None:
     folder = Folder(fill(tmp_path, {"a.md": "text", "b/c.md": "text"}))
     (item, _) = await listed(folder)
     (tmp_path / "a.md").chmod(0)
@@ -236,7 +236,7 @@ async def test_a_closed_file_or_folder_is_reported(tmp_path: Path) -> None:
 
     with pytest.raises(Unreadable, match="it cannot be opened: Permission denied"):
         await folder.read(item)
-    assert await skipped(folder) == [Skipped("b", "the folder cannot be opened: Permission denied")]
+    assert await skipped(folder) == [SkippedPage("b", "the folder cannot be opened: Permission denied")]
     (tmp_path / "b").chmod(0o700)
 
 
@@ -244,12 +244,12 @@ async def test_an_empty_folder_has_no_pages(tmp_path: Path) -> None:
     assert [item async for item in Folder(tmp_path).listing()] == []
 
 
-def test_a_device_is_no_book() -> None:
+def test_rejects_a_device() -> None:
     with pytest.raises(InputError):
         Folder(os.devnull)
 
 
-def test_a_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+def test_rejects_a_folder_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"there is no folder or file '.*nowhere'; check the path"):
         Folder(tmp_path / "nowhere")
 
@@ -269,14 +269,48 @@ async def test_every_page_has_a_title(tmp_path: Path, files: dict[str, str | byt
     assert (await only_page(Folder(fill(tmp_path, files)))).title == title
 
 
-def test_names_are_made_readable() -> None:
-    assert humanised("module-1_ros2") == "Module 1 Ros2"
+def test_makes_titles_from_file_names() -> None:
+    assert title_from_name("module-1_ros2") == "Module 1 Ros2"
 
 
-async def test_what_is_excluded_is_no_part_of_the_book(tmp_path: Path) -> None:
+async def test_does_not_list_excluded_paths(tmp_path: Path) -> None:
     for path in ("index.md", "talks/one.md", "talks/deep/two.md", "talks.md", "other/talks/three.md"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text("# Page\n\nText.", encoding="utf-8")
     folder = Folder(tmp_path, exclude=("talks",))
     listed = [item.path async for item in folder.listing()]
     assert listed == ["index.md", "other/talks/three.md", "talks.md"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param("é\n".encode(), id="utf-8"),
+        pytest.param("é\r\n".encode("utf-8-sig"), id="utf-8 with a mark"),
+        pytest.param("é\r".encode("utf-16"), id="utf-16 with a mark"),
+    ],
+)
+def test_decodes_text_and_normalizes_line_endings(data: bytes) -> None:
+    assert decode_text(data) == "é\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        pytest.param(
+            "abcdé".encode("latin-1"), "it is not UTF-8: byte 4 cannot be decoded. Save it as UTF-8", id="latin-1"
+        ),
+        pytest.param(
+            b"\xff\xfea", "it is not UTF-16: byte 2 cannot be decoded. Save it as UTF-8", id="half a character"
+        ),
+        pytest.param(
+            b"ab\x00", "it is not text: character 2 is a NUL. Remove it or save it as UTF-8 text", id="binary"
+        ),
+        pytest.param(b" \n", "it is empty", id="nothing"),
+    ],
+)
+def test_rejects_a_file_that_is_not_text_with_a_reason(data: bytes, reason: str) -> None:
+    with pytest.raises(Unreadable) as caught:
+        decode_text(data)
+
+    assert str(caught.value) == reason

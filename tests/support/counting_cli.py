@@ -1,6 +1,6 @@
-"""The command line as it is, which also writes down every chunk that was embedded.
+"""The command line with a log of every embedded chunk.
 
-python counted.py LOG ARGUMENTS...    runs `bythebook ARGUMENTS...`, appending the hash of each chunk's text to LOG
+python counting_cli.py LOG ARGUMENTS...    runs `bythebook ARGUMENTS...`, appends the hash of each chunk to LOG
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from bythebook.embeddings import Vector
 
 log = os.open(sys.argv.pop(1), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-embed = LocalEmbedder._embed
+embed = LocalEmbedder.embed
 
 
 def counted(embedder: LocalEmbedder, text: str) -> Vector:
     vector = embed(embedder, text)
-    # A chunk stands below its headings, on lines of their own. The questions of a calibration are of one line.
+    # The text of a chunk has its headings on separate lines. Calibration questions have one line.
     if "\n" in text:
         os.write(log, hashlib.sha256(text.encode()).hexdigest().encode() + b"\n")
     return vector
 
 
-setattr(LocalEmbedder, "_embed", counted)  # noqa: B010 - a type checker would not have it
+setattr(LocalEmbedder, "embed", counted)  # noqa: B010 - a type checker would not have it
 main()

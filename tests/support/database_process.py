@@ -36,7 +36,7 @@ async def run(url: str, task: str, *rest: str) -> None:
             sys.stdin.read()
         for _ in range(int(rest[1]) if task == "talk" else 0):
             turn, _ = await conversations.begin_turn(rest[0], "What is ROS 2?", user_id="")
-            done = turn.completed({"number": turn.number}, retrieval_results=(), duration_seconds=0.1)
+            done = turn.complete({"number": turn.number}, retrieval_results=(), duration_seconds=0.1)
             exchange = [Message("user", turn.question), Message("assistant", f"Answer {turn.number}.")]
             await conversations.finish_turn(done, exchange)
             say(turn.number)

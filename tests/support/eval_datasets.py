@@ -1,4 +1,4 @@
-"""A collection of two documents, small enough to count by hand, and the command that measures on it."""
+"""A dataset of two documents, small enough to compute its metrics by hand."""
 
 from __future__ import annotations
 

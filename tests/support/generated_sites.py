@@ -1,7 +1,7 @@
-"""Sites as generators make them, on a server of the test's own: real ones where there are any, and small ones of ours.
+"""Generated sites for browser tests: real ones where they are available, and small imitations.
 
-The small ones were written for these tests. They have what gets in a widget's way on such sites: styles that reach for
-every element, a search with keys of its own, themes, and links that change the page without loading it.
+The imitations were written for these tests. They have what may disturb a widget: styles for every element, a search
+with keyboard shortcuts, themes, and links that change the page without loading it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ body { display: flex; flex-direction: column; min-height: 100%; } body > * { fle
 [dir=ltr] button, [dir=ltr] input { background: none; border: 0; font-size: 0; } by-the-book { transform: scale(2); }
 body[data-md-color-scheme=slate] { background: #1e2129; color: #e2e4e9; } article { counter-reset: x; }
 """
-# The site's search, as Material opens it: at the window, and without asking whether somebody else has.
+# The search shortcut as in Material: a listener on the window that ignores other handlers.
 MATERIAL_KEYS = """<script>addEventListener('keydown', (event) => {
   if (event.key === '/' && !/input|textarea/i.test(document.activeElement.localName)) {
     document.querySelector('[name=query]').focus(); event.preventDefault();
@@ -62,7 +62,7 @@ SMALL = {
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """One site: where a reader begins, what is asked there, and where a link of the site leads without loading."""
+    """One site: the first page, a question for it, and the target of a link that does not reload the page."""
 
     first: str
     question: str
@@ -127,7 +127,7 @@ SITES = {
 
 
 def write_small(folder: Path) -> None:
-    """Ours: what is asked for stands far down the page."""
+    """Write the imitations. The answer is far down the page."""
     for name, (title, text) in SMALL.items():
         made = _small_docusaurus if name.startswith("docusaurus") else _small_material
         path = folder / "small" / f"{name}.html"
@@ -136,7 +136,7 @@ def write_small(folder: Path) -> None:
 
 
 def unpack_real(folder: Path, collections: Path) -> None:
-    """The pages of real sites that the tests look at, out of their archives."""
+    """Extract the pages of real sites that the tests use."""
     for generator, archive in (("docusaurus", "docusaurus_physical_ai_textbook"), ("material", "mkdocs_material_docs")):
         with tarfile.open(collections / "docs" / f"site_{archive}.tar.gz") as packed:
             for site in (SITES[generator].first, SITES[generator].then):

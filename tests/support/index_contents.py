@@ -8,36 +8,36 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bythebook.index import EVERYWHERE
+from bythebook.index import NO_FILTERS
 from bythebook.index.generations import Generations
-from bythebook.index.provider import CATALOGUE, open_edition
+from bythebook.index.provider import CATALOG_FILE, open_snapshot
 
 if TYPE_CHECKING:
-    from bythebook.embeddings import Identity
-    from bythebook.index.provider import Edition
+    from bythebook.embeddings import EmbedderId
+    from bythebook.index.provider import IndexSnapshot
 
 
-async def contents(folder: Path, identity: Identity) -> dict[str, Any]:
+async def contents(folder: Path, identity: EmbedderId) -> dict[str, Any]:
     """The chunks with their vectors to the bit, the catalogue, and what words find. Not when it was made."""
     with ExitStack() as stack:
-        edition = open_edition(Generations(folder), identity, stack)
-        catalogue = folder / edition.name / CATALOGUE
+        snapshot = open_snapshot(Generations(folder), identity, stack)
+        catalog = folder / snapshot.name / CATALOG_FILE
         return {
-            "chunks": await _chunks(edition),
-            "pages": _rows(catalogue, "SELECT * FROM pages ORDER BY url"),
-            "order": _rows(catalogue, "SELECT * FROM contents ORDER BY url"),
-            "records": _rows(catalogue, "SELECT * FROM chunks ORDER BY chunk_id"),
-            "terms": _rows(catalogue, "SELECT * FROM terms ORDER BY term"),
-            "average length": edition.words.average_length,
-            "words": await _found_by_words(edition),
+            "chunks": await _chunks(snapshot),
+            "pages": _rows(catalog, "SELECT * FROM pages ORDER BY url"),
+            "order": _rows(catalog, "SELECT * FROM contents ORDER BY url"),
+            "records": _rows(catalog, "SELECT * FROM chunks ORDER BY chunk_id"),
+            "terms": _rows(catalog, "SELECT * FROM terms ORDER BY term"),
+            "average length": snapshot.bm25.average_length,
+            "words": await _found_by_words(snapshot),
         }
 
 
-async def _chunks(edition: Edition) -> dict[str, tuple[Any, bytes]]:
-    ids = edition.catalogue.all_chunk_ids()
-    passages = await edition.store.fetch(ids)
+async def _chunks(snapshot: IndexSnapshot) -> dict[str, tuple[Any, bytes]]:
+    ids = snapshot.catalog.all_chunk_ids()
+    passages = await snapshot.store.fetch(ids)
     assert set(passages) == set(ids)
-    assert await edition.store.count(EVERYWHERE) == len(ids)
+    assert await snapshot.store.count(NO_FILTERS) == len(ids)
     return {
         # The time a page was last touched is no reason to write its chunks again.
         chunk_id: (replace(passage.chunk, created_at=""), passage.vector.tobytes())
@@ -45,10 +45,10 @@ async def _chunks(edition: Edition) -> dict[str, tuple[Any, bytes]]:
     }
 
 
-async def _found_by_words(edition: Edition) -> list[dict[str, float]]:
+async def _found_by_words(snapshot: IndexSnapshot) -> list[dict[str, float]]:
     found = []
     for word in ("lamp", "horn", "keeper", "oil", "page"):
-        candidates = await edition.store.candidates(None, word, limit=1000, filters=EVERYWHERE)
+        candidates = await snapshot.store.search(None, word, limit=1000, filters=NO_FILTERS)
         found.append({candidate.chunk_id: round(candidate.score, 4) for candidate in candidates})
     return found
 

@@ -1,6 +1,6 @@
-"""A process that keeps reading the book, and fails when it once is not whole.
+"""A process that reads the book repeatedly and fails if it is ever inconsistent.
 
-python reader.py INDEX MODEL DIMENSION    reads until its input is closed, then prints how often it read which one
+python index_reader.py INDEX MODEL DIMENSION    reads until its input is closed, then prints the reads by generation
 """
 
 from __future__ import annotations
@@ -14,43 +14,43 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bythebook.embeddings import Identity
-from bythebook.index import EVERYWHERE
+from bythebook.embeddings import EmbedderId
+from bythebook.index import NO_FILTERS
 from bythebook.index.generations import Generations
-from bythebook.index.provider import DiskLibrary, Shelf, open_edition
+from bythebook.index.provider import IndexProvider, LocalSnapshotLoader, open_snapshot
 
 if TYPE_CHECKING:
-    from bythebook.index.provider import Edition
+    from bythebook.index.provider import IndexSnapshot
 
 
-async def assert_whole(edition: Edition) -> None:
-    """The catalogue and the store hold the same chunks, and every chunk is a piece of its page."""
-    ids = edition.catalogue.all_chunk_ids()
-    passages = await edition.store.fetch(ids)
+async def assert_whole(snapshot: IndexSnapshot) -> None:
+    """The catalog and the store have the same chunks, and every chunk is a slice of its page."""
+    ids = snapshot.catalog.all_chunk_ids()
+    passages = await snapshot.store.fetch(ids)
     assert set(passages) == set(ids), "the store does not have the chunks of the catalogue"
-    assert await edition.store.count(EVERYWHERE) == len(ids), "the store has chunks the catalogue does not know"
+    assert await snapshot.store.count(NO_FILTERS) == len(ids), "the store has chunks the catalogue does not know"
     for passage in passages.values():
-        page = edition.catalogue.page(passage.chunk.url)
+        page = snapshot.catalog.get_page(passage.chunk.url)
         assert page, f"there is a chunk of {passage.chunk.url}, but no such page"
         assert page.text[passage.chunk.start : passage.chunk.end] == passage.chunk.text, "a chunk is not in its page"
     first = passages[ids[0]]
-    found = await edition.store.candidates(first.vector, first.chunk.text, limit=5, filters=EVERYWHERE)
+    found = await snapshot.store.search(first.vector, first.chunk.text, limit=5, filters=NO_FILTERS)
     assert first.chunk.chunk_id in {candidate.chunk_id for candidate in found}, "a chunk is not found"
 
 
-async def read(index: Path, identity: Identity) -> Counter[str]:
-    """Each time once through the shelf that stays open, and once as a process that just started."""
+async def read(index: Path, identity: EmbedderId) -> Counter[str]:
+    """Read alternately with a long-lived provider and with a newly opened snapshot."""
     seen: Counter[str] = Counter()
     generations = Generations(index)
-    with closing(Shelf(DiskLibrary(generations, identity))) as shelf:
+    with closing(IndexProvider(LocalSnapshotLoader(generations, identity))) as index_provider:
         while not select.select([sys.stdin], [], [], 0.01)[0]:
-            async with shelf.edition() as edition:
-                await assert_whole(edition)
-                seen[edition.name] += 1
+            async with index_provider.snapshot() as snapshot:
+                await assert_whole(snapshot)
+                seen[snapshot.name] += 1
             with ExitStack() as stack:
-                await assert_whole(open_edition(generations, identity, stack))
+                await assert_whole(open_snapshot(generations, identity, stack))
     return seen
 
 
-given = Identity(sys.argv[2], int(sys.argv[3]))
+given = EmbedderId(sys.argv[2], int(sys.argv[3]))
 print(json.dumps(asyncio.run(read(Path(sys.argv[1]), given))))  # noqa: T201

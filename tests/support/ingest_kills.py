@@ -1,4 +1,4 @@
-"""A book that is edited, read in, and killed while it is."""
+"""Editing a book, ingesting it, and killing the ingest."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import bythebook
-from bythebook.embeddings import Identity
-from bythebook.embeddings.minilm.embedder import IDENTITY
+from bythebook.embeddings import EmbedderId
+from bythebook.embeddings.minilm.embedder import EMBEDDER_ID
 
 HERE = Path(__file__).parent
 WORDS = "lamp horn keeper oil page fog wick lens ship storm stair night log rope bell glass".split()
@@ -27,13 +27,13 @@ Moment = Callable[["Killing"], bool]
 
 @dataclass
 class Killing:
-    """A book that is edited, read in, and never left in peace."""
+    """Edits a book and kills its ingests."""
 
     folder: Path
     model_folder: Path
     chance: random.Random
     written: int = 0
-    """How many sections were ever written: no two have the same words, so none is embedded twice with reason."""
+    """The number of sections written so far. All have different words, so no text must be embedded twice."""
     current: str = ""
     journal: int = 0
     locks: tuple[Path, ...] = ()
@@ -42,15 +42,15 @@ class Killing:
     process: int = 0
     runs: int = 0
     moments: Counter[str] = field(default_factory=Counter)
-    """How many runs were killed, by when."""
+    """The number of killed runs by moment."""
 
     @property
-    def identity(self) -> Identity:
-        return IDENTITY
+    def identity(self) -> EmbedderId:
+        return EMBEDDER_ID
 
     @property
     def record(self) -> int:
-        """The bytes of a vector in the journal."""
+        """The size of a vector in the checkpoint file, in bytes."""
         return 32 + 4 * self.identity.dimension + 4
 
     @property
@@ -66,7 +66,7 @@ class Killing:
         return {"PATH": os.environ["PATH"], "PYTHONPATH": source, "BYTHEBOOK_MODEL_FOLDER": str(self.model_folder)}
 
     def command(self) -> list[object]:
-        return [sys.executable, HERE / "counted.py", self.folder / "embedded", "ingest", self.pages]
+        return [sys.executable, HERE / "counting_cli.py", self.folder / "embedded", "ingest", self.pages]
 
     def start(self) -> subprocess.Popen[str]:
         self.current = (self.index / "CURRENT").read_text() if (self.index / "CURRENT").exists() else ""
@@ -87,7 +87,7 @@ class Killing:
         return process
 
     def finish(self) -> dict[str, int]:
-        """A run that is left in peace."""
+        """Run an ingest to its end."""
         with self.start() as process:
             output, errors = process.communicate(timeout=300)
         assert process.returncode == 0, errors
@@ -95,7 +95,7 @@ class Killing:
         return report
 
     def kill(self, name: str) -> None:
-        """Start a run and kill it at that moment, or a little later, unless it ends before."""
+        """Start a run and kill it at this moment or shortly after, unless it ends before."""
         with self.start() as process:
             if name == ANY_TIME:
                 _ended(process, within=self.chance.uniform(0, 3))
@@ -110,7 +110,7 @@ class Killing:
         return sum(path.stat().st_size for path in self.index.glob("*.journal"))
 
     def writer(self) -> str:
-        """The process that has the right to write, or had it last."""
+        """The process id in the writer lock."""
         return (self.index / "WRITER").read_text() if (self.index / "WRITER").exists() else ""
 
     def written_at(self, name: str) -> int:
@@ -120,7 +120,7 @@ class Killing:
         return (self.index / "CURRENT").read_text() != self.current
 
     def edit(self) -> None:
-        """Remove two pages, change some, add two. A book of the same size is not calibrated anew each time."""
+        """Remove two pages, change three, add two. A book of constant size is not calibrated again each time."""
         for page in self.chance.sample(sorted(self.pages.iterdir()), 2):
             page.unlink()
         for page in self.chance.sample(sorted(self.pages.iterdir()), 3):
@@ -141,10 +141,10 @@ class Killing:
 
     @contextmanager
     def being_read(self) -> Iterator[Counter[str]]:
-        """While another process reads. Afterwards, how often it read which generation."""
+        """Run a reader process. On exit, the counter has its reads by generation."""
         seen: Counter[str] = Counter()
         identity = [self.identity.model, str(self.identity.dimension)]
-        command = [sys.executable, str(HERE / "reader.py"), str(self.index), *identity]
+        command = [sys.executable, str(HERE / "index_reader.py"), str(self.index), *identity]
         with subprocess.Popen(
             command,
             env=self.environment(),
@@ -155,14 +155,14 @@ class Killing:
         ) as reader:
             try:
                 yield seen
-                assert reader.poll() is None, "the reader could not read"
+                assert reader.poll() is None, "the reader process failed"
             finally:
                 output, errors = reader.communicate(timeout=60)
         assert reader.returncode == 0, errors
         seen.update(json.loads(output))
 
     def kill_so_often(self, kills: int) -> None:
-        """Every moment in turn, until enough runs were killed. One that was too fast for us is no kill."""
+        """Use all moments in random order until enough runs were killed. Runs that ended earlier do not count."""
         enough = self.moments.total() + kills
         while True:
             for name in self.chance.sample(list(MOMENTS), len(MOMENTS)):
@@ -172,12 +172,12 @@ class Killing:
                     return
 
     def embedded(self) -> Counter[str]:
-        """How often each chunk was embedded."""
+        """The number of embeddings by chunk."""
         return Counter((self.folder / "embedded").read_text().split())
 
     @property
     def embedded_twice(self) -> int:
-        """How much work was lost."""
+        """The number of repeated embeddings."""
         return self.embedded().total() - len(self.embedded())
 
 
@@ -190,7 +190,7 @@ def _ended(process: subprocess.Popen[str], *, within: float) -> bool:
 
 
 def show(killing: Killing, seen: Counter[str]) -> None:
-    """Print what was killed and what it cost."""
+    """Print the kills and their cost."""
     kills, twice = killing.moments.total(), killing.embedded_twice
     lines = [
         f"{kills} kills of {killing.runs} runs, {seen.total()} readings of {len(seen)} generations meanwhile",
@@ -216,4 +216,4 @@ MOMENTS: dict[str, Moment] = {
     "the coverage is kept": lambda k: k.written_at("coverage.json") > k.hints[1],
     "an old generation is being swept": lambda k: not all(lock.exists() for lock in k.locks),
 }
-"""Where one stage of an ingest ends and the next begins, as it is seen from outside in the folder of the index."""
+"""The boundaries between the stages of an ingest, as visible in the index folder."""

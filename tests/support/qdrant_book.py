@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bythebook.answers import AgentRequest, AgentResponse
-from bythebook.chunking.splitter import Sizes
-from bythebook.index.provider import Shelf
-from bythebook.index.qdrant.catalog_sync import QdrantLibrary
-from bythebook.index.qdrant.generations import Making, Manifest, ServerGenerations
+from bythebook.chunking.splitter import ChunkSizes
+from bythebook.index.provider import IndexProvider
+from bythebook.index.qdrant.catalog_sync import QdrantSnapshotLoader
+from bythebook.index.qdrant.generations import CollectionParams, Manifest, ServerGenerations
 from bythebook.index.qdrant.mirror import Mirror
-from bythebook.ingest.pipeline import Workshop, ingest
+from bythebook.ingest.pipeline import IngestContext, ingest
 from bythebook.llm.config import AgentConfig
-from bythebook.qa.pipeline import Asker
+from bythebook.qa.pipeline import AnswerPipeline
 from bythebook.retrieval.retriever import Retriever
 from bythebook.sources.folder import Folder
 from tests.support.word_embedder import DIMENSION, WordEmbedder
@@ -55,7 +55,7 @@ class ServerBook:
     folder: Path
     alias: str = "book"
     embedder: WordEmbedder = field(default_factory=WordEmbedder)
-    making: Making = field(default_factory=Making)
+    params: CollectionParams = field(default_factory=CollectionParams)
     grace_seconds: float = 60.0
 
     @property
@@ -64,29 +64,29 @@ class ServerBook:
 
     @property
     def mirror(self) -> Mirror:
-        return Mirror(self.there, self.folder / "mirror", self.making)
+        return Mirror(self.there, self.folder / "mirror", self.params)
 
     async def ingest(self, *pages: Path) -> str:
         """Read these folders in and publish. Returns the generation, empty when nothing had changed."""
         mirror = self.mirror
         await mirror.catch_up(progress=unseen)
-        work = Workshop(mirror.folder, mirror.generations, self.embedder, Sizes(limit=60), unseen)
-        await ingest(work, [Folder(folder) for folder in pages], alone=False, rebuild=False)
-        name = await mirror.publish(notes={"chunking": {"limit": 60}}, progress=unseen)
+        work = IngestContext(mirror.folder, mirror.generations, self.embedder, ChunkSizes(limit=60), unseen)
+        await ingest(work, [Folder(folder) for folder in pages], prune=False, rebuild=False)
+        name = await mirror.publish(metadata={"chunking": {"limit": 60}}, progress=unseen)
         await self.there.sweep()
         return name
 
     @contextmanager
-    def shelf(self) -> Iterator[Shelf]:
-        library = QdrantLibrary(self.there, self.embedder.identity, self.folder / "read", fresh_seconds=0.0)
-        shelf = Shelf(library)
+    def index_provider(self) -> Iterator[IndexProvider]:
+        library = QdrantSnapshotLoader(self.there, self.embedder.identity, self.folder / "read", refresh_seconds=0.0)
+        index_provider = IndexProvider(library)
         try:
-            yield shelf
+            yield index_provider
         finally:
-            shelf.close()
+            index_provider.close()
 
     async def ask(self, *questions: str) -> list[AgentResponse]:
-        with self.shelf() as shelf:
+        with self.index_provider() as index_provider:
             config = AgentConfig(retrieval_threshold=0.0)
-            asker = Asker(shelf, self.embedder, Retriever(self.embedder), config)
+            asker = AnswerPipeline(index_provider, self.embedder, Retriever(self.embedder), config)
             return [await asker.ask(AgentRequest(question)) for question in questions]

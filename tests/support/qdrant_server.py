@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 import qdrant_edge as edge
 
-from bythebook.index.qdrant.client import Address, QdrantServer, connected
+from bythebook.index.qdrant.client import QdrantAddress, QdrantServer, open_server
 
 LIVE = os.environ.get("LIVE_QDRANT_URL", "")
 """The address of a real server, where QDRANT_URL named one."""
@@ -360,8 +360,8 @@ async def live_server() -> AsyncIterator[QdrantServer]:
     """The server that QDRANT_URL names. Without one a test is skipped."""
     if not LIVE:
         pytest.skip("no Qdrant server: set QDRANT_URL, and QDRANT_API_KEY where it needs one")
-    address = Address(LIVE, os.environ.get("LIVE_QDRANT_API_KEY", ""))
-    async with connected(address, reading_seconds=60.0) as server:
+    address = QdrantAddress(LIVE, os.environ.get("LIVE_QDRANT_API_KEY", ""))
+    async with open_server(address, reading_seconds=60.0) as server:
         yield server
 
 

@@ -10,8 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bythebook.access import Limit
-from bythebook.access.rate_limiter import Rates
+from bythebook.access import RateLimit
+from bythebook.access.rate_limiter import RateLimiter
 from bythebook.database.engine import open_database
 from bythebook.errors import RateLimited
 
@@ -21,12 +21,12 @@ def spawn(url: str, requests: int, most: int) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-async def passes(rates: Rates, requests: int, most: int) -> int:
+async def passes(rates: RateLimiter, requests: int, most: int) -> int:
     """How many of so many requests at once pass a limit of so many an hour."""
 
     async def try_once() -> bool:
         try:
-            await rates.hit("address:192.0.2.1", Limit(most, 3600))
+            await rates.hit("address:192.0.2.1", RateLimit(most, 3600))
         except RateLimited:
             return False
         return True
@@ -39,7 +39,7 @@ async def run(url: str, requests: int, most: int) -> None:
         sys.stdout.write("open\n")
         sys.stdout.flush()
         sys.stdin.readline()
-        sys.stdout.write(f"{await passes(Rates(database), requests, most)}\n")
+        sys.stdout.write(f"{await passes(RateLimiter(database), requests, most)}\n")
 
 
 if __name__ == "__main__":

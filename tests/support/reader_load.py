@@ -1,4 +1,4 @@
-"""Readers who come, ask, and sometimes leave before they are answered."""
+"""Readers that connect, ask, and sometimes disconnect before the answer."""
 
 from __future__ import annotations
 
@@ -10,20 +10,27 @@ from dataclasses import replace
 from itertools import count, islice
 from typing import TYPE_CHECKING
 
-from bythebook.testing import Exchange, Fault, Reply, Request, ScriptedServer, cooperative_model
+from bythebook.testing import (
+    CompletionRequest,
+    Fault,
+    RecordedExchange,
+    ScriptedReply,
+    ScriptedServer,
+    cooperative_model,
+)
 from tests.support.live_server import Told, eventually, reading, stream
 
 if TYPE_CHECKING:
     import httpx
 
 LEAVE = 0.1
-"""How many of the questions are given up."""
+"""The fraction of questions with a disconnect."""
 
 _NAMES = count()
 
 
-def slow_and_endless_for_leavers(request: Request) -> Reply:
-    """What readers wait for. For those who leave, it stops before the first word or after a few, and never ends."""
+def slow_and_endless_for_leavers(request: CompletionRequest) -> ScriptedReply:
+    """Slow answers. For readers that disconnect, the model hangs before the first word or after a few."""
     reply = replace(cooperative_model(request), delay_first=0.3, delay_token=0.03)
     leaver = "leaver" in json.dumps(request.body)
     return replace(reply, fault=Fault.HANG, fault_after=3 * (request.number % 2)) if leaver else reply
@@ -32,9 +39,9 @@ def slow_and_endless_for_leavers(request: Request) -> Reply:
 async def come_and_go(
     url: str, model: ScriptedServer, *, readers: int, seconds: float, questions: int = 0
 ) -> tuple[list[float], Counter[str]]:
-    """Readers ask and think for so long, at least so many questions. The first of each is given up, then every tenth.
+    """Readers ask for `seconds`, at least `questions` times. Each disconnects at its first question, then every tenth.
 
-    Says how long the model worked on for each who left, and how it ended for the others.
+    Returns the seconds that the model continued after each disconnect, and the outcomes of the other questions.
     """
     clock, delays, ends = asyncio.get_running_loop().time, list[float](), Counter[str]()
     until = clock() + seconds
@@ -62,7 +69,7 @@ async def come_and_go(
 
 
 async def _leave(told: asyncio.Task[Told], name: str, model: ScriptedServer, *, pause: float) -> list[float]:
-    """Leave while the model works for this reader: how many seconds later it stopped. Nothing if it never began."""
+    """Disconnect during the model call and return the seconds until it stopped. Empty if it never started."""
     await eventually(lambda: told.done() or _latest(model, name) is not None, "the model is asked")
     await asyncio.sleep(pause)
     exchange = _latest(model, name)
@@ -74,7 +81,7 @@ async def _leave(told: asyncio.Task[Told], name: str, model: ScriptedServer, *, 
     return [(exchange.left_at or left) - left]
 
 
-def _latest(model: ScriptedServer, name: str) -> Exchange | None:
-    """What the model was asked last for this reader."""
+def _latest(model: ScriptedServer, name: str) -> RecordedExchange | None:
+    """The latest model call of this reader."""
     latest = islice(reversed(model.exchanges), 200)
     return next((exchange for exchange in latest if f"{name}?" in str(exchange.request.body)), None)

@@ -1,10 +1,10 @@
-"""Passages as they are found for a question, for tests that need no book."""
+"""Retrieval results for tests without a book."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from bythebook.index.terms import Words, rarity
+from bythebook.index.terms import Bm25Terms, idf
 from bythebook.retrieval import RetrievalResult
 
 
@@ -28,12 +28,12 @@ def found(*texts: str, titles: Sequence[str] = ("ROS 2 Basics", "Topics", "Isaac
     ]
 
 
-class Lexicon:
-    """The words of a few passages, weighed as a book weighs its own."""
+class TermWeights:
+    """Term weights from a few passages, computed as for a book."""
 
     def __init__(self, results: Sequence[RetrievalResult]) -> None:
-        self.words = Words(60.0)
-        self._there = [self.words.terms(result.text) for result in results]
+        self.bm25 = Bm25Terms(60.0)
+        self._there = [self.bm25.terms(result.text) for result in results]
 
-    def rarities(self, terms: Iterable[int]) -> dict[int, float]:
-        return {term: rarity(sum(term in there for there in self._there), total=1000) for term in terms}
+    def idf_weights(self, terms: Iterable[int]) -> dict[int, float]:
+        return {term: idf(sum(term in there for there in self._there), total=1000) for term in terms}

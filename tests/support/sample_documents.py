@@ -40,7 +40,7 @@ def pdf(
         objects.append(content.encode("latin-1") if isinstance(content, str) else content)
         return len(objects)
 
-    catalogue, tree, info = add(""), add(""), add(f"<< /Title {_string(title)} >>" if title else "<< >>")
+    catalog, tree, info = add(""), add(""), add(f"<< /Title {_string(title)} >>" if title else "<< >>")
     ligatures = add("<< /Type /Encoding /BaseEncoding /WinAnsiEncoding /Differences [1 /fi /fl] >>")
     fonts = " ".join(
         f"/{name} {add(f'<< /Type /Font /Subtype /Type1 /BaseFont /{face} /Encoding {ligatures} 0 R >>')} 0 R"
@@ -58,8 +58,8 @@ def pdf(
     kids = " ".join(f"{number} 0 R" for number in numbers)
     objects[tree - 1] = f"<< /Type /Pages /Count {len(numbers)} /Kids [{kids}] >>".encode()
     root = _add_outline(add, objects, numbers, outline)
-    objects[catalogue - 1] = f"<< /Type /Catalog /Pages {tree} 0 R {root} >>".encode()
-    return assembled(objects, root=catalogue, info=info)
+    objects[catalog - 1] = f"<< /Type /Catalog /Pages {tree} 0 R {root} >>".encode()
+    return assembled(objects, root=catalog, info=info)
 
 
 def assembled(objects: Sequence[bytes], *, root: int = 1, info: int = 0) -> bytes:

@@ -16,12 +16,12 @@ from fastapi import FastAPI
 
 from bythebook import Book, Settings
 from bythebook.server.app import create_app
-from bythebook.server.http_protocol import Server
-from bythebook.testing import Script, ScriptedServer
+from bythebook.server.http_protocol import HttpServer
+from bythebook.testing import CompletionScript, ScriptedServer
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedBook:
     """What a test talks to."""
 
     url: str
@@ -33,10 +33,10 @@ class Served:
 
 
 @asynccontextmanager
-async def listening(app: FastAPI) -> AsyncIterator[str]:
+async def listen(app: FastAPI) -> AsyncIterator[str]:
     """The app on a free port of this machine, until the block ends."""
     started = asyncio.Event()
-    server = Server(app, started=started.set)
+    server = HttpServer(app, started=started.set)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         task = asyncio.create_task(server.serve(sockets=[listener]))
         try:
@@ -48,7 +48,7 @@ async def listening(app: FastAPI) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def serving(settings: Settings, *, script: Script | None = None) -> AsyncIterator[Served]:
+async def serve_book(settings: Settings, *, script: CompletionScript | None = None) -> AsyncIterator[ServedBook]:
     """The book of these settings on the network, asking a model that follows the script."""
     async with AsyncExitStack() as stack:
         model = await stack.enter_async_context(ScriptedServer(script)) if script is not None else None
@@ -59,12 +59,12 @@ async def serving(settings: Settings, *, script: Script | None = None) -> AsyncI
             )
         book = await stack.enter_async_context(Book.open(settings))
         app = create_app(book, settings)
-        url = await stack.enter_async_context(listening(app))
+        url = await stack.enter_async_context(listen(app))
         client = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=60, trust_env=False))
-        yield Served(url, client, app, book, settings, model)
+        yield ServedBook(url, client, app, book, settings, model)
 
 
-Serving = Callable[..., AbstractAsyncContextManager[Served]]
+ServeBook = Callable[..., AbstractAsyncContextManager[ServedBook]]
 
 
 def settings_for(shelved: Path, model_folder: Path, tmp_path: Path, **more: object) -> Settings:
@@ -75,7 +75,7 @@ def settings_for(shelved: Path, model_folder: Path, tmp_path: Path, **more: obje
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ReceivedEvent:
     """One server-sent event."""
 
     id: str
@@ -83,7 +83,7 @@ class Heard:
     data: Any
 
 
-async def events(response: httpx.Response) -> AsyncIterator[Heard]:
+async def read_events(response: httpx.Response) -> AsyncIterator[ReceivedEvent]:
     """The events of a response, as they come. Comments are passed over."""
     found: dict[str, str] = {}
     async for line in response.aiter_lines():
@@ -91,19 +91,19 @@ async def events(response: httpx.Response) -> AsyncIterator[Heard]:
             name, _, value = line.partition(": ")
             found[name] = value
         elif not line and found:
-            yield Heard(found["id"], found["event"], json.loads(found["data"]))
+            yield ReceivedEvent(found["id"], found["event"], json.loads(found["data"]))
             found = {}
 
 
-async def heard(served: Served, body: dict[str, Any], **headers: str) -> list[Heard]:
+async def ask_for_events(served: ServedBook, body: dict[str, Any], **headers: str) -> list[ReceivedEvent]:
     """Ask, and hear all events."""
     told = {"accept": "text/event-stream"} | {name.replace("_", "-"): value for name, value in headers.items()}
     async with served.client.stream("POST", "/v1/ask", json=body, headers=told) as response:
         assert response.status_code == 200, await response.aread()
-        return [event async for event in events(response)]
+        return [event async for event in read_events(response)]
 
 
-async def until(condition: Callable[[], bool]) -> None:
+async def wait_until(condition: Callable[[], bool]) -> None:
     """Wait for something that tells nobody when it is so, and not for ever."""
     async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110

@@ -1,4 +1,4 @@
-"""A small site over real sockets, scripted to be good, changed, broken or hostile."""
+"""A small scripted site over real sockets: correct, changed, broken or hostile."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bythebook.sources import Listed, Skipped
-from bythebook.sources.website import Limits
-from bythebook.sources.website.cache import Archive
-from bythebook.sources.website.source import Site
+from bythebook.sources import ListedPage, SkippedPage
+from bythebook.sources.website import CrawlLimits
+from bythebook.sources.website.cache import CrawlCache
+from bythebook.sources.website.source import Website
 
-QUICK = Limits(private=True, delay=0.0)
+QUICK = CrawlLimits(private=True, delay=0.0)
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What the site answers. `raw` is sent instead of anything else, and the connection is closed."""
+    """A scripted response. If `raw` is set, only it is sent and the connection is closed."""
 
     body: bytes = b""
     status: int = 200
@@ -39,7 +39,7 @@ class Request:
 
 @dataclass
 class SiteServer:
-    """The site: what it shows by path, and what it was asked for."""
+    """The site: its responses by path, and the requests it received."""
 
     shown: dict[str, str | bytes | Reply | Handler] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
@@ -47,7 +47,7 @@ class SiteServer:
     hello: bytes = b""
     port: int = 0
     other: str | bytes | Reply | Handler = field(default_factory=lambda: Reply(b"nothing", 404))
-    """What is shown for any other path."""
+    """The response for any other path."""
 
     @property
     def url(self) -> str:
@@ -58,7 +58,7 @@ class SiteServer:
         return [request.target for request in self.requests]
 
     def sitemap(self, *paths: str, lastmod: str = "") -> None:
-        """List these paths, and nothing else."""
+        """Publish a sitemap with exactly these paths."""
         when = f"<lastmod>{lastmod}</lastmod>" if lastmod else ""
         urls = "".join(f"<url><loc>{self.url}{path}</loc>{when}</url>" for path in paths)
         self.shown["/sitemap.xml"] = xml(f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{urls}</urlset>')
@@ -80,7 +80,7 @@ class SiteServer:
         first = await reader.read(1)
         if not first:
             return False
-        if first == b"\x16":  # A TLS handshake: who is it for?
+        if first == b"\x16":  # A TLS handshake: keep the ClientHello with its server name.
             self.hello = await reader.read(4096)
             return False
         head = (first + await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
@@ -160,25 +160,27 @@ async def serving(server: SiteServer | None = None) -> AsyncIterator[SiteServer]
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def site_of(server: SiteServer, archive: Path | None = None, *, path: str = "/", limits: Limits = QUICK) -> Site:
-    if archive is None:
-        return Site(server.url + path, limits=limits)
-    return Site(server.url + path, archive=lambda: Archive.open(archive), limits=limits)
+def site_of(
+    server: SiteServer, cache_file: Path | None = None, *, path: str = "/", limits: CrawlLimits = QUICK
+) -> Website:
+    if cache_file is None:
+        return Website(server.url + path, limits=limits)
+    return Website(server.url + path, open_cache=lambda: CrawlCache.open(cache_file), limits=limits)
 
 
-async def visited(site: Site) -> list[Listed | Skipped]:
-    """Everything the site has, with the archive closed afterwards."""
+async def visited(site: Website) -> list[ListedPage | SkippedPage]:
+    """The listing of the site. Closes it afterwards."""
     try:
         return [entry async for entry in site.listing()]
     finally:
         site.close()
 
 
-def paths(entries: list[Listed | Skipped], server: SiteServer) -> list[str]:
-    return [entry.url.removeprefix(server.url) for entry in entries if isinstance(entry, Listed)]
+def paths(entries: list[ListedPage | SkippedPage], server: SiteServer) -> list[str]:
+    return [entry.url.removeprefix(server.url) for entry in entries if isinstance(entry, ListedPage)]
 
 
-def skipped(entries: list[Listed | Skipped], server: SiteServer) -> dict[str, str]:
-    """What was left out, and why, with the site's own address left out of both."""
-    found = [entry for entry in entries if isinstance(entry, Skipped)]
+def skipped(entries: list[ListedPage | SkippedPage], server: SiteServer) -> dict[str, str]:
+    """The skipped pages with their reasons, without the origin of the site."""
+    found = [entry for entry in entries if isinstance(entry, SkippedPage)]
     return {entry.path.replace(server.url, ""): entry.reason.replace(server.url, "") for entry in found}

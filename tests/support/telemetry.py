@@ -1,4 +1,4 @@
-"""Somebody who listens and remembers, for tests."""
+"""A listener that records telemetry, and logs captured in memory."""
 
 from __future__ import annotations
 
@@ -9,42 +9,42 @@ from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any
 
-from bythebook.telemetry import listening
-from bythebook.telemetry.logging import Logs, logging_to
+from bythebook.telemetry import install_listeners
+from bythebook.telemetry.logging import LoggingListener, configure_logging
 
 
 @dataclass(eq=False, slots=True)
-class Heard:
-    """A listener that keeps all it is told."""
+class RecordingListener:
+    """Keeps all spans, metrics and log events."""
 
     spans: list[tuple[str, str]] = field(default_factory=list)
-    """Each span when it ended, and the error it ended with."""
-    figures: list[tuple[str, float, dict[str, str]]] = field(default_factory=list)
+    """The name of each finished span and the type of its error."""
+    metrics: list[tuple[str, float, dict[str, str]]] = field(default_factory=list)
     events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
-    def began(self, name: str, _attributes: Mapping[str, Any], /) -> Callable[[BaseException | None], None]:
+    def on_span_start(self, name: str, _attributes: Mapping[str, Any], /) -> Callable[[BaseException | None], None]:
         return lambda error: self.spans.append((name, type(error).__name__ if error else ""))
 
-    def counted(self, name: str, value: float, labels: Mapping[str, str], /) -> None:
-        self.figures.append((name, value, dict(labels)))
+    def on_metric(self, name: str, value: float, labels: Mapping[str, str], /) -> None:
+        self.metrics.append((name, value, dict(labels)))
 
-    def happened(self, event: str, fields: Mapping[str, Any], /) -> None:
+    def on_log_event(self, event: str, fields: Mapping[str, Any], /) -> None:
         self.events.append((event, dict(fields)))
 
-    def told(self, event: str) -> list[dict[str, Any]]:
+    def find_events(self, event: str) -> list[dict[str, Any]]:
         return [fields for name, fields in self.events if name == event]
 
 
 @contextmanager
-def hearing() -> Iterator[Heard]:
-    heard = Heard()
-    with listening(heard):
-        yield heard
+def record_telemetry() -> Iterator[RecordingListener]:
+    listener = RecordingListener()
+    with install_listeners(listener):
+        yield listener
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What was logged."""
+class CapturedLog:
+    """The log output."""
 
     stream: StringIO
 
@@ -56,13 +56,16 @@ class Written:
     def lines(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.text.splitlines()]
 
-    def told(self, event: str) -> list[dict[str, Any]]:
+    def find_events(self, event: str) -> list[dict[str, Any]]:
         return [line for line in self.lines if line["event"] == event]
 
 
 @contextmanager
-def writing(*, level: str = "debug", form: str = "json", content: bool = False) -> Iterator[Written]:
-    """Logs in memory."""
-    written = Written(StringIO())
-    with logging_to(written.stream, level=level, form=form, content=content), listening(Logs(content=content)):
-        yield written
+def capture_log(*, level: str = "debug", form: str = "json", content: bool = False) -> Iterator[CapturedLog]:
+    """Log to memory."""
+    output = CapturedLog(StringIO())
+    with (
+        configure_logging(output.stream, level=level, form=form, content=content),
+        install_listeners(LoggingListener(content=content)),
+    ):
+        yield output

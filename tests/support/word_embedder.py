@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bythebook.answers import AgentRequest, AgentResponse
-from bythebook.chunking.splitter import Sizes
-from bythebook.embeddings import Identity, arriving
+from bythebook.chunking.splitter import ChunkSizes
+from bythebook.embeddings import EmbedderId, iterate_texts
 from bythebook.index.generations import Generations
-from bythebook.index.provider import DiskLibrary, Shelf
-from bythebook.ingest.pipeline import Workshop, ingest, rehearse
+from bythebook.index.provider import IndexProvider, LocalSnapshotLoader
+from bythebook.ingest.pipeline import IngestContext, ingest, plan_ingest
 from bythebook.llm.config import AgentConfig
-from bythebook.qa.pipeline import Asker
+from bythebook.qa.pipeline import AnswerPipeline
 from bythebook.retrieval.retriever import Retriever
 from bythebook.sources.folder import Folder
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from bythebook.embeddings import Texts, Vector
-    from bythebook.ingest import Report
+    from bythebook.ingest import IngestReport
     from bythebook.sources import PageSource
 
 DIMENSION = 32
@@ -67,18 +67,18 @@ class WordEmbedder:
     asked: list[str] = field(default_factory=list)
 
     @property
-    def identity(self) -> Identity:
-        return Identity(self.model, DIMENSION)
+    def identity(self) -> EmbedderId:
+        return EmbedderId(self.model, DIMENSION)
 
-    def count(self, text: str) -> int:
+    def count_tokens(self, text: str) -> int:
         return count_words(text)
 
-    async def documents(self, texts: Texts) -> AsyncGenerator[Vector]:
-        async for text in arriving(texts):
+    async def embed_documents(self, texts: Texts) -> AsyncGenerator[Vector]:
+        async for text in iterate_texts(texts):
             self.embedded.append(text)
             yield vector_of(text)
 
-    async def query(self, text: str) -> Vector:
+    async def embed_query(self, text: str) -> Vector:
         self.asked.append(text)
         return vector_of(text)
 
@@ -92,7 +92,7 @@ class WordBook:
     """A book in a folder."""
 
     folder: Path
-    sizes: Sizes = field(default_factory=lambda: Sizes(limit=60))
+    sizes: ChunkSizes = field(default_factory=lambda: ChunkSizes(limit=60))
     embedder: WordEmbedder = field(default_factory=WordEmbedder)
 
     @property
@@ -100,29 +100,29 @@ class WordBook:
         return Generations(self.folder)
 
     @property
-    def workshop(self) -> Workshop:
-        return Workshop(self.folder, self.generations, self.embedder, self.sizes, _unseen)
+    def workshop(self) -> IngestContext:
+        return IngestContext(self.folder, self.generations, self.embedder, self.sizes, _unseen)
 
-    async def ingest(self, *sources: PageSource | Path, alone: bool = False, rebuild: bool = False) -> Report:
-        return await ingest(self.workshop, _sources(sources), alone=alone, rebuild=rebuild)
+    async def ingest(self, *sources: PageSource | Path, prune: bool = False, rebuild: bool = False) -> IngestReport:
+        return await ingest(self.workshop, _sources(sources), prune=prune, rebuild=rebuild)
 
-    async def rehearse(self, *sources: PageSource | Path, alone: bool = False, rebuild: bool = False) -> Report:
-        return await rehearse(self.workshop, _sources(sources), alone=alone, rebuild=rebuild)
+    async def plan_ingest(self, *sources: PageSource | Path, prune: bool = False, rebuild: bool = False) -> IngestReport:
+        return await plan_ingest(self.workshop, _sources(sources), prune=prune, rebuild=rebuild)
 
     @property
-    def library(self) -> DiskLibrary:
-        return DiskLibrary(self.generations, self.embedder.identity)
+    def library(self) -> LocalSnapshotLoader:
+        return LocalSnapshotLoader(self.generations, self.embedder.identity)
 
     @contextmanager
-    def shelf(self) -> Iterator[Shelf]:
-        with closing(Shelf(self.library)) as shelf:
-            yield shelf
+    def index_provider(self) -> Iterator[IndexProvider]:
+        with closing(IndexProvider(self.library)) as index_provider:
+            yield index_provider
 
     async def ask(self, *questions: str, top_k: int = 5, threshold: float = 0.0) -> list[AgentResponse]:
         """An answer to each; with a threshold of 0 the book is never too shy to quote itself."""
-        with self.shelf() as shelf:
+        with self.index_provider() as index_provider:
             config = AgentConfig(retrieval_top_k=top_k, retrieval_threshold=threshold)
-            asker = Asker(shelf, self.embedder, Retriever(self.embedder), config)
+            asker = AnswerPipeline(index_provider, self.embedder, Retriever(self.embedder), config)
             return [await asker.ask(AgentRequest(question)) for question in questions]
 
 

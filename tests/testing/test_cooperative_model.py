@@ -1,4 +1,4 @@
-"""The obedient model, on its own and under the Agents SDK."""
+"""The cooperative model, on its own and with the Agents SDK."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ import pytest
 from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner, function_tool
 from openai import AsyncOpenAI
 
-from bythebook.testing import Quirk, Reply, Request, ScriptedServer, ToolCall, cooperative_model
+from bythebook.testing import (
+    CompletionRequest,
+    Quirk,
+    ScriptedReply,
+    ScriptedServer,
+    ScriptedToolCall,
+    cooperative_model,
+)
 from bythebook.testing.scripted_models import NOT_COVERED
 
 if TYPE_CHECKING:
@@ -29,9 +36,9 @@ FOUND = json.dumps(
 )
 
 
-def asked(*messages: dict[str, Any], tools: Sequence[str] = ()) -> Request:
+def asked(*messages: dict[str, Any], tools: Sequence[str] = ()) -> CompletionRequest:
     offered = [{"type": "function", "function": {"name": name}} for name in tools]
-    return Request({"model": "m", "messages": list(messages), "tools": offered}, headers={}, number=1)
+    return CompletionRequest({"model": "m", "messages": list(messages), "tools": offered}, headers={}, number=1)
 
 
 def said(role: str, content: Any) -> dict[str, Any]:
@@ -43,43 +50,43 @@ def said(role: str, content: Any) -> dict[str, Any]:
     [
         pytest.param(
             asked(said("system", CONTEXT), said("user", "How long does a battery last?")),
-            Reply("A battery lasts two hours. [2]"),
+            ScriptedReply("A battery lasts two hours. [2]"),
             id="from the passages in the system message",
         ),
         pytest.param(
             asked(said("user", f"{CONTEXT}\n\nQuestion: How do robots walk on legs?")),
-            Reply("Robots walk on two legs. [1]"),
+            ScriptedReply("Robots walk on two legs. [1]"),
             id="from the passages above the question, never the question itself",
         ),
         pytest.param(
             asked(said("user", [{"type": "text", "text": f"{CONTEXT}\n\nQuestion: How do robots walk?"}])),
-            Reply("Robots walk on two legs. [1]"),
+            ScriptedReply("Robots walk on two legs. [1]"),
             id="a message in parts",
         ),
         pytest.param(
             asked(said("system", CONTEXT), said("user", "Quantum chromodynamics?")),
-            Reply(NOT_COVERED),
+            ScriptedReply(NOT_COVERED),
             id="nothing that bears on it",
         ),
-        pytest.param(asked(said("user", "Robots?")), Reply(NOT_COVERED), id="no passages at all"),
+        pytest.param(asked(said("user", "Robots?")), ScriptedReply(NOT_COVERED), id="no passages at all"),
         pytest.param(
             asked(said("user", "How do robots walk?"), tools=["search_docs"]),
-            Reply(tool_calls=(ToolCall("search_docs", '{"query": "How do robots walk?"}'),)),
+            ScriptedReply(tool_calls=(ScriptedToolCall("search_docs", '{"query": "How do robots walk?"}'),)),
             id="a tool on offer is called first",
         ),
         pytest.param(
             asked(said("user", "How do robots walk?"), said("tool", FOUND), tools=["search_docs"]),
-            Reply("Robots walk on two legs. [4]"),
+            ScriptedReply("Robots walk on two legs. [4]"),
             id="what the tool found is answered from",
         ),
         pytest.param(
             asked(said("user", "How do robots walk?"), said("tool", "it broke"), tools=["search_docs"]),
-            Reply(NOT_COVERED),
+            ScriptedReply(NOT_COVERED),
             id="a tool that found nothing readable",
         ),
     ],
 )
-def test_obedient(request_: Request, reply: Reply) -> None:
+def test_cooperative_model_answers(request_: CompletionRequest, reply: ScriptedReply) -> None:
     assert cooperative_model(request_) == reply
 
 
@@ -100,8 +107,8 @@ def search_docs(query: str) -> str:
 QUIET = RunConfig(tracing_disabled=True)
 
 
-async def test_the_agents_sdk_asks_plainly() -> None:
-    server = ScriptedServer(Reply("Yes."))
+async def test_the_agents_sdk_gets_a_plain_answer() -> None:
+    server = ScriptedServer(ScriptedReply("Yes."))
     async with agent_of(server) as agent:
         result = await Runner.run(agent, "Do robots walk?", run_config=QUIET)
     assert result.final_output == "Yes."
@@ -109,7 +116,7 @@ async def test_the_agents_sdk_asks_plainly() -> None:
 
 
 async def test_the_agents_sdk_streams() -> None:
-    server = ScriptedServer(Reply("Robots walk on two legs."))
+    server = ScriptedServer(ScriptedReply("Robots walk on two legs."))
     async with agent_of(server) as agent:
         result = Runner.run_streamed(agent, "Do robots walk?", run_config=QUIET)
         deltas = [
@@ -152,7 +159,7 @@ async def test_the_agents_sdk_calls_a_tool_and_answers_from_it(quirks: Sequence[
 
 
 async def test_the_agents_sdk_cannot_take_calls_without_ids() -> None:
-    """So an adapter has to name the calls of such a provider before the SDK sees them."""
+    """An adapter must add call ids for such a provider before the SDK gets its messages."""
     server = ScriptedServer(cooperative_model, quirks=[Quirk.NO_CALL_IDS])
     async with agent_of(server, search_docs) as agent:
         with pytest.raises(ValueError, match="call_id"):

@@ -1,4 +1,4 @@
-"""The scripted server as a client sees it: the official `openai` client over a real socket."""
+"""The scripted server, tested with the official `openai` client over a real socket."""
 
 from __future__ import annotations
 
@@ -12,18 +12,28 @@ import openai
 import pytest
 from openai import AsyncOpenAI
 
-from bythebook.testing import EVERYDAY_FAULTS, Fault, Faults, Quirk, Reply, Request, ScriptedServer, ToolCall, Usage
+from bythebook.testing import (
+    DEFAULT_FAULTS,
+    CompletionRequest,
+    Fault,
+    Faults,
+    Quirk,
+    ScriptedReply,
+    ScriptedServer,
+    ScriptedToolCall,
+    ScriptedUsage,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-# Made once, because it is most of what a client costs.
+# Created once, because it is most of the cost of a client.
 TLS = ssl.create_default_context()
 ASKED: Any = [{"role": "user", "content": "How does it walk?"}]
 SAID = "The robot walks on two legs.\nSlowly, but it does. "
-SEARCH = ToolCall("search_docs", json.dumps({"query": "how a robot walks, in so many words"}))
+SEARCH = ScriptedToolCall("search_docs", json.dumps({"query": "how a robot walks, in so many words"}))
 TOOLS: Any = [{"type": "function", "function": {"name": "search_docs", "parameters": {"type": "object"}}}]
 
 
@@ -57,8 +67,8 @@ def reasons_of(chunks: Sequence[ChatCompletionChunk]) -> list[str]:
     return [choice.finish_reason for chunk in chunks for choice in chunk.choices if choice.finish_reason]
 
 
-async def test_a_whole_reply() -> None:
-    server = ScriptedServer(Reply(SAID, usage=Usage(7, 9)))
+async def test_a_complete_reply() -> None:
+    server = ScriptedServer(ScriptedReply(SAID, usage=ScriptedUsage(7, 9)))
     async with client_of(server) as client:
         answer = await ask(client)
     choice = answer.choices[0]
@@ -67,15 +77,15 @@ async def test_a_whole_reply() -> None:
     assert (answer.usage.prompt_tokens, answer.usage.completion_tokens, answer.usage.total_tokens) == (7, 9, 16)
 
 
-async def test_a_reply_can_be_cut_up_anywhere() -> None:
-    async with client_of(ScriptedServer(Reply(SAID, letters=3))) as client:
+async def test_a_reply_can_be_split_by_characters() -> None:
+    async with client_of(ScriptedServer(ScriptedReply(SAID, letters=3))) as client:
         chunks = await stream(client)
     said = [choice.delta.content for chunk in chunks for choice in chunk.choices if choice.delta.content]
     assert said == [SAID[start : start + 3] for start in range(0, len(SAID), 3)]
 
 
-async def test_a_streamed_reply_comes_word_by_word_after_a_chunk_with_only_the_role() -> None:
-    async with client_of(ScriptedServer(Reply(SAID))) as client:
+async def test_a_stream_starts_with_the_role_and_has_one_word_per_chunk() -> None:
+    async with client_of(ScriptedServer(ScriptedReply(SAID))) as client:
         chunks = await stream(client)
     assert (chunks[0].choices[0].delta.role, chunks[0].choices[0].delta.content) == ("assistant", "")
     assert text_of(chunks) == SAID
@@ -84,8 +94,8 @@ async def test_a_streamed_reply_comes_word_by_word_after_a_chunk_with_only_the_r
     assert all(chunk.usage is None for chunk in chunks)
 
 
-async def test_usage_comes_in_a_last_chunk_of_its_own_when_asked_for() -> None:
-    async with client_of(ScriptedServer(Reply("Yes.", usage=Usage(3, 1)))) as client:
+async def test_usage_is_in_an_extra_last_chunk_on_request() -> None:
+    async with client_of(ScriptedServer(ScriptedReply("Yes.", usage=ScriptedUsage(3, 1)))) as client:
         *chunks, last = await stream(client, stream_options={"include_usage": True})
     assert all(chunk.usage is None for chunk in chunks)
     assert last.choices == []
@@ -94,20 +104,20 @@ async def test_usage_comes_in_a_last_chunk_of_its_own_when_asked_for() -> None:
 
 
 @pytest.mark.parametrize("reason", ["length", "content_filter"])
-async def test_a_reply_may_be_finished_for_another_reason(reason: str) -> None:
-    async with client_of(ScriptedServer(Reply("The", finish_reason=reason))) as client:
+async def test_a_reply_can_have_another_finish_reason(reason: str) -> None:
+    async with client_of(ScriptedServer(ScriptedReply("The", finish_reason=reason))) as client:
         assert (await ask(client)).choices[0].finish_reason == reason
         assert reasons_of(await stream(client)) == [reason]
 
 
-async def test_one_reply_after_the_other_and_the_last_again() -> None:
-    async with client_of(ScriptedServer([Reply("one"), Reply("two")])) as client:
+async def test_replies_of_a_list_are_sent_in_order_and_the_last_repeats() -> None:
+    async with client_of(ScriptedServer([ScriptedReply("one"), ScriptedReply("two")])) as client:
         assert [(await ask(client)).choices[0].message.content for _ in range(3)] == ["one", "two", "two"]
 
 
-async def test_a_function_decides() -> None:
+async def test_a_function_can_be_the_script() -> None:
     async with client_of(
-        ScriptedServer(lambda request: Reply(f"{request.number}: {request.messages[-1]['content']}"))
+        ScriptedServer(lambda request: ScriptedReply(f"{request.number}: {request.messages[-1]['content']}"))
     ) as client:
         assert (await ask(client)).choices[0].message.content == "1: How does it walk?"
 
@@ -121,8 +131,8 @@ async def test_a_function_decides() -> None:
     ],
 )
 async def test_streamed_tool_calls(quirks: Sequence[Quirk], pieces: int, ids: set[str]) -> None:
-    calls = (SEARCH, ToolCall("search_docs", "{}"))
-    async with client_of(ScriptedServer(Reply(tool_calls=calls), quirks=quirks)) as client:
+    calls = (SEARCH, ScriptedToolCall("search_docs", "{}"))
+    async with client_of(ScriptedServer(ScriptedReply(tool_calls=calls), quirks=quirks)) as client:
         chunks = await stream(client, tools=TOOLS)
     parts = [call for chunk in chunks for choice in chunk.choices for call in choice.delta.tool_calls or []]
     arguments = ["".join(p.function.arguments or "" for p in parts if p.index == n and p.function) for n in (0, 1)]
@@ -140,8 +150,8 @@ async def test_streamed_tool_calls(quirks: Sequence[Quirk], pieces: int, ids: se
         pytest.param(Quirk.REJECTS_TOOLS, {"tools": TOOLS}, id="tools"),
     ],
 )
-async def test_old_servers_refuse_what_they_do_not_know(quirk: Quirk, more: dict[str, Any]) -> None:
-    async with client_of(ScriptedServer(Reply("Yes."), quirks=[quirk])) as client:
+async def test_quirks_reject_unsupported_fields(quirk: Quirk, more: dict[str, Any]) -> None:
+    async with client_of(ScriptedServer(ScriptedReply("Yes."), quirks=[quirk])) as client:
         with pytest.raises(openai.BadRequestError, match=next(iter(more))):
             await stream(client, **more)
         assert text_of(await stream(client)) == "Yes."
@@ -149,7 +159,7 @@ async def test_old_servers_refuse_what_they_do_not_know(quirk: Quirk, more: dict
 
 async def test_small_quirks() -> None:
     quirks = [Quirk.NO_USAGE, Quirk.EMPTY_FIRST_CHUNK, Quirk.ROLE_IN_EVERY_CHUNK]
-    async with client_of(ScriptedServer(Reply(SAID), quirks=quirks)) as client:
+    async with client_of(ScriptedServer(ScriptedReply(SAID), quirks=quirks)) as client:
         chunks = await stream(client, stream_options={"include_usage": True})
         assert (await ask(client)).usage is None
     assert chunks[0].choices == []
@@ -176,8 +186,8 @@ WHOLE = STREAMED | {Fault.CUT_CHUNK: json.JSONDecodeError, Fault.ERROR_IN_STREAM
 
 @pytest.mark.parametrize("fault", list(Fault))
 async def test_r1_faults_in_a_stream_as_the_client_sees_them(fault: Fault) -> None:
-    """A stream that is cut before its finish reason ends for the client as if it were complete."""
-    server = ScriptedServer(Reply(SAID, fault=fault, fault_after=3, drip=0.01))
+    """For the client, a stream that is cut before its finish reason looks complete."""
+    server = ScriptedServer(ScriptedReply(SAID, fault=fault, fault_after=3, drip=0.01))
     seen: list[ChatCompletionChunk] = []
     failed: type[Exception] | None = None
     async with client_of(server, patience=0.1) as client:
@@ -197,10 +207,10 @@ async def test_r1_faults_in_a_stream_as_the_client_sees_them(fault: Fault) -> No
 
 @pytest.mark.parametrize("after", [0, 1])
 @pytest.mark.parametrize("fault", list(Fault))
-async def test_r1_faults_in_a_whole_reply_as_the_client_sees_them(fault: Fault, after: int) -> None:
+async def test_r1_faults_in_a_complete_reply_as_the_client_sees_them(fault: Fault, after: int) -> None:
     failed: type[Exception] | None = None
     async with client_of(
-        ScriptedServer(Reply(SAID, fault=fault, fault_after=after, drip=0.01)), patience=0.1
+        ScriptedServer(ScriptedReply(SAID, fault=fault, fault_after=after, drip=0.01)), patience=0.1
     ) as client:
         try:
             async with asyncio.timeout(0.3):
@@ -211,8 +221,8 @@ async def test_r1_faults_in_a_whole_reply_as_the_client_sees_them(fault: Fault, 
     assert failed == WHOLE[fault]
 
 
-async def test_a_rate_limit_may_say_for_how_long() -> None:
-    replies = [Reply(fault=Fault.RATE_LIMIT, retry_after="7"), Reply(fault=Fault.RATE_LIMIT)]
+async def test_a_rate_limit_can_have_a_retry_after() -> None:
+    replies = [ScriptedReply(fault=Fault.RATE_LIMIT, retry_after="7"), ScriptedReply(fault=Fault.RATE_LIMIT)]
     async with client_of(ScriptedServer(replies)) as client:
         for expected in ("7", None):
             with pytest.raises(openai.RateLimitError) as raised:
@@ -220,16 +230,16 @@ async def test_a_rate_limit_may_say_for_how_long() -> None:
             assert raised.value.response.headers.get("retry-after") == expected
 
 
-async def test_a_refusal_of_any_kind() -> None:
-    reply = Reply(status=400, error_code="context_length_exceeded", error_message="Too long.")
+async def test_any_error_status_can_be_scripted() -> None:
+    reply = ScriptedReply(status=400, error_code="context_length_exceeded", error_message="Too long.")
     async with client_of(ScriptedServer(reply)) as client:
         with pytest.raises(openai.BadRequestError, match=r"Too long\.") as raised:
             await ask(client)
     assert raised.value.code == "context_length_exceeded"
 
 
-async def test_only_the_right_key_is_let_in() -> None:
-    server = ScriptedServer(Reply("Yes."), key="right")
+async def test_only_the_right_key_is_accepted() -> None:
+    server = ScriptedServer(ScriptedReply("Yes."), key="right")
     async with client_of(server, key="wrong") as client:
         with pytest.raises(openai.AuthenticationError):
             await ask(client)
@@ -237,8 +247,8 @@ async def test_only_the_right_key_is_let_in() -> None:
     assert server.counters == {"requests": 1, "ok": 1}
 
 
-async def test_models_and_unknown_addresses() -> None:
-    async with client_of(ScriptedServer(Reply())) as client:
+async def test_models_and_unknown_routes() -> None:
+    async with client_of(ScriptedServer(ScriptedReply())) as client:
         assert [model.id async for model in client.models.list()] == ["scripted"]
         with pytest.raises(openai.NotFoundError):
             await client.embeddings.create(model="m", input="text")
@@ -254,8 +264,8 @@ async def test_models_and_unknown_addresses() -> None:
         pytest.param(b"GET / HTTP/1.1\r\nx: " + b"x" * 70_000 + b"\r\n\r\n", id="a head without end"),
     ],
 )
-async def test_nonsense_is_a_400(sent: bytes) -> None:
-    async with ScriptedServer(Reply()) as server:
+async def test_malformed_requests_get_400(sent: bytes) -> None:
+    async with ScriptedServer(ScriptedReply()) as server:
         host, port = server.base_url.removeprefix("http://").removesuffix("/v1").split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         writer.write(sent)
@@ -264,13 +274,13 @@ async def test_nonsense_is_a_400(sent: bytes) -> None:
         await writer.wait_closed()
 
 
-async def test_r3_a_client_that_leaves_is_noticed_at_once() -> None:
+async def test_r3_a_disconnect_is_detected_immediately() -> None:
     loop = asyncio.get_running_loop()
-    server = ScriptedServer([Reply(fault=Fault.HANG), Reply(SAID, delay_token=30.0)])
+    server = ScriptedServer([ScriptedReply(fault=Fault.HANG), ScriptedReply(SAID, delay_token=30.0)])
     async with client_of(server, patience=30.0) as client:
         for number in (1, 2):
             asking = asyncio.ensure_future(stream(client))
-            await server.arrived(number)
+            await server.wait_for_requests(number)
             asking.cancel()
             left = loop.time()
             with pytest.raises(asyncio.CancelledError):
@@ -282,8 +292,8 @@ async def test_r3_a_client_that_leaves_is_noticed_at_once() -> None:
     assert server.counters == {"requests": 2, "hang": 1, "left": 1}
 
 
-async def test_what_was_asked_is_kept() -> None:
-    server = ScriptedServer(Reply("Yes."))
+async def test_requests_are_recorded() -> None:
+    server = ScriptedServer(ScriptedReply("Yes."))
     async with client_of(server, key="secret") as client:
         await ask(client, temperature=0.3)
     exchange = server.exchanges[0]
@@ -292,31 +302,31 @@ async def test_what_was_asked_is_kept() -> None:
     assert (exchange.outcome, exchange.left_at, exchange.ended.is_set()) == ("ok", None, True)
 
 
-def test_faults_repeat_by_seed_and_come_at_their_rate() -> None:
+def test_faults_are_reproducible_and_have_their_rate() -> None:
     def drawn(seed: int) -> list[tuple[Fault | None, int]]:
-        spoiled = [Faults(0.2, seed=seed).spoil(Reply(SAID), number) for number in range(1, 2001)]
+        spoiled = [Faults(0.2, seed=seed).inject(ScriptedReply(SAID), number) for number in range(1, 2001)]
         return [(reply.fault, reply.fault_after) for reply in spoiled]
 
     first = drawn(7)
     assert first == drawn(7)
     assert first != drawn(8)
-    assert {fault for fault, _ in first} == {None, *EVERYDAY_FAULTS}
+    assert {fault for fault, _ in first} == {None, *DEFAULT_FAULTS}
     assert 0.17 < sum(fault is not None for fault, _ in first) / 2000 < 0.23
 
 
-def test_a_scripted_fault_is_not_spoiled_further() -> None:
-    reply = Reply(fault=Fault.DRIP)
-    assert Faults(1.0).spoil(reply, 1) == reply
+def test_a_scripted_fault_is_not_replaced() -> None:
+    reply = ScriptedReply(fault=Fault.DRIP)
+    assert Faults(1.0).inject(reply, 1) == reply
 
 
 @pytest.mark.parametrize("delay", [-1.0, float("inf"), float("nan")])
-def test_a_delay_is_a_number_of_seconds(delay: float) -> None:
+def test_a_delay_must_be_a_number_of_seconds(delay: float) -> None:
     with pytest.raises(ValueError, match="number of seconds"):
-        Reply(delay_first=delay)
+        ScriptedReply(delay_first=delay)
 
 
-async def test_a_mistake_in_a_script_fails_the_test_that_wrote_it() -> None:
-    def script(_request: Request) -> Reply:
+async def test_an_exception_in_a_script_fails_the_test() -> None:
+    def script(_request: CompletionRequest) -> ScriptedReply:
         raise LookupError("a mistake")
 
     with pytest.RaisesGroup(LookupError):

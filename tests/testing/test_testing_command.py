@@ -25,7 +25,7 @@ async def outcomes(client: AsyncOpenAI, count: int) -> list[str]:
     return said
 
 
-async def test_the_server_runs_on_its_own_and_fails_the_same_way_each_time() -> None:
+async def test_the_command_runs_a_server_with_reproducible_faults() -> None:
     command = [
         "-m",
         "bythebook.testing",
@@ -57,7 +57,7 @@ async def test_the_server_runs_on_its_own_and_fails_the_same_way_each_time() -> 
     assert set(runs[0]) == {"Yes.", "500"}
 
 
-async def test_a_fault_that_does_not_exist_is_wrong_usage() -> None:
+async def test_an_unknown_fault_is_a_usage_error() -> None:
     server = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "bythebook.testing", "--fault", "flood", stderr=asyncio.subprocess.PIPE
     )
@@ -66,5 +66,5 @@ async def test_a_fault_that_does_not_exist_is_wrong_usage() -> None:
     assert b"half-close" in heard
 
 
-def test_every_public_name_is_there() -> None:
+def test_every_public_name_exists() -> None:
     assert all(hasattr(bythebook.testing, name) for name in bythebook.testing.__all__)

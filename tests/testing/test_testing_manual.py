@@ -1,4 +1,4 @@
-"""What `docs/testing.md` says is true: its examples run, and it leaves nothing out."""
+"""The examples of `docs/testing.md` run, and it is complete."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ async def test_the_examples_run(place: int) -> None:
     exec(EXAMPLES[place], names)  # noqa: S102 - the examples are ours
     for name, test in names.items():
         if name.startswith("test_"):
-            # One that skips time brings its own loop, so it needs a thread without one.
+            # A test with a virtual clock has its own loop, so it needs a thread without a running loop.
             await (test() if inspect.iscoroutinefunction(test) else asyncio.to_thread(test))
 
 
-def test_every_fault_and_quirk_is_explained() -> None:
+def test_the_manual_explains_every_fault_and_quirk() -> None:
     explained = set(re.findall(r"^\| `([^`]+)` \|", MANUAL, re.M))
     assert {*Fault, *Quirk, *EmbeddingFault} <= explained
 
 
-def test_the_options_of_the_manual_are_those_of_the_command() -> None:
+def test_the_manual_lists_the_options_of_the_command() -> None:
     explained = set(re.findall(r"^\| `--([a-z-]+)", MANUAL, re.M)) | {"port"}
     assert {name.replace("_", "-") for name in vars(command.parse([]))} == explained

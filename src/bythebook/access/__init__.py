@@ -1,9 +1,9 @@
-"""Access: who is asking, what they may do, and how often.
+"""Access control: callers, scopes, API keys, site tokens and rate limits.
 
-A server is open while there is no key: anyone may ask. With the first key it is closed for everyone without one, and
-stays closed when that key is revoked. A key is a secret between programs. The token of a site is public, as it stands
-in the site's pages, so it can do little: it works from that site's origins only, asks so many questions a day, and
-never becomes a key.
+Without any key, a server is open: no caller needs one. After the first key is created, every caller needs a key, even
+if that key is revoked. An API key is a secret between programs. The token of a site is public, because it is part of
+the site's pages, so it has few rights: it works only from the origins of that site, within a daily quota, and cannot be
+used as a key.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
-SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
-_LIMIT = re.compile(r"\s*([1-9][0-9]{0,8})\s*(?:/|per)\s*(second|minute|hour|day)\s*")
+UNIT_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
+_RATE_LIMIT = re.compile(r"\s*([1-9][0-9]{0,8})\s*(?:/|per)\s*(second|minute|hour|day)\s*")
 
 
 class Scope(StrEnum):
@@ -25,43 +25,43 @@ class Scope(StrEnum):
     FEEDBACK = "feedback"
     METRICS = "metrics"
     ADMIN = "admin"
-    """Everything, also what is added later."""
+    """All scopes, including future ones."""
 
 
 SITE_SCOPES = frozenset({Scope.ASK, Scope.SEARCH, Scope.FEEDBACK})
-"""All that the token of a site can ever do, and what a key can do unless more is asked for."""
+"""The largest set of scopes of a site token, and the default of a key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whoever sent a request."""
+    """The sender of a request."""
 
     user_id: str
-    """Whose conversations, feedback and repeated answers are theirs."""
+    """The owner of conversations, feedback and idempotency keys."""
     scopes: frozenset[Scope]
     key_id: str = ""
-    """Empty for a caller without a key, on an open server."""
+    """Empty for a caller without a key on an open server."""
     origins: frozenset[str] = frozenset()
-    """The only origins a site's token works from."""
+    """The only origins from which the site's token works."""
     budget: int | None = None
-    """How many questions a day a site's readers may ask together."""
+    """The daily quota of questions that all readers of the site share."""
 
     @property
-    def site(self) -> bool:
-        """Whether this is a reader of a site, who came with its public token."""
+    def is_site_reader(self) -> bool:
+        """Whether this is a reader of a site, identified by its public token."""
         return bool(self.origins)
 
-    def may(self, scope: Scope) -> bool:
+    def has_scope(self, scope: Scope) -> bool:
         return scope in self.scopes or Scope.ADMIN in self.scopes
 
 
-ANYONE = Caller("", frozenset(Scope) - {Scope.ADMIN})
-"""The caller of an open server: the same reader as the command line."""
+ANONYMOUS = Caller("", frozenset(Scope) - {Scope.ADMIN})
+"""The caller of an open server: the same user as on the command line."""
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
-    """A key or a site's token, without its secret."""
+class ApiKey:
+    """An API key or site token without its secret."""
 
     id: str
     name: str
@@ -81,16 +81,16 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
-    """So many times in so many seconds."""
+class RateLimit:
+    """A maximum number of requests in a window of time."""
 
-    most: int
+    max_requests: int
     seconds: float
 
     @classmethod
-    def parse(cls, text: str) -> Limit:
-        """Read a limit such as `60/minute`."""
-        found = _LIMIT.fullmatch(text)
-        if found is None:
+    def parse(cls, text: str) -> RateLimit:
+        """Parse a limit such as `60/minute`."""
+        match = _RATE_LIMIT.fullmatch(text)
+        if match is None:
             raise ValueError("use a limit such as 60/minute; second, hour and day work too")
-        return cls(int(found[1]), SECONDS[found[2]])
+        return cls(int(match[1]), UNIT_SECONDS[match[2]])

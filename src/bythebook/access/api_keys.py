@@ -1,7 +1,7 @@
-"""Keys and the tokens of sites, kept in the database as hashes.
+"""API keys and site tokens, stored in the database as hashes.
 
-A secret is `btb_ID_RANDOM`, or `btbsite_ID_RANDOM` for a site. The id is no secret: it finds the row, and the rest is
-compared in constant time. The hash is of the whole secret, kind and all, so one kind cannot pass for the other.
+A secret is `btb_ID_RANDOM`, or `btbsite_ID_RANDOM` for a site. The id is public: it selects the row, and the hashes are
+compared in constant time. The hash covers the whole secret with its prefix, so a site token cannot be used as a key.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import bindparam, exists, insert, select, update
 
-from bythebook.access import ANYONE, SITE_SCOPES, Caller, Key, Scope
-from bythebook.access.rate_limiter import Rates
-from bythebook.access.site_tokens import Budgets, checked_origin, reading
-from bythebook.conversations.models import in_utc, now
+from bythebook.access import ANONYMOUS, SITE_SCOPES, ApiKey, Caller, Scope
+from bythebook.access.rate_limiter import RateLimiter
+from bythebook.access.site_tokens import SiteQuotas, identify_reader, validate_origin
+from bythebook.conversations.models import to_utc, utc_now
 from bythebook.database.schema import keys
 from bythebook.errors import InputError, NotFound
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
     from bythebook.database.engine import Database
 
-LONGEST_NAME = 100
+MAX_NAME_LENGTH = 100
 
 _SECRET = re.compile(r"(?P<kind>btb|btbsite)_(?P<id>[0-9a-f]{12})_[A-Za-z0-9_-]{43}")
-_NOBODYS = "0" * 64
-"""Compared with when there is no such key, so that its absence takes as long to notice."""
+_DUMMY_DIGEST = "0" * 64
+"""Compared if there is no such key, so that the check takes the same time."""
 
 _COLUMNS = [column for column in keys.c if column.name != "digest"]
 _FIND = select(keys).where(keys.c.id == bindparam("this"))
@@ -42,8 +42,8 @@ _ANY = select(exists(select(keys.c.id)))
 _REVOKE = update(keys).where(keys.c.id == bindparam("this"), keys.c.revoked_at.is_(None))
 
 
-class Keyring:
-    """Every key there is."""
+class ApiKeyStore:
+    """Creates, lists, revokes and checks keys and site tokens."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -51,11 +51,11 @@ class Keyring:
 
     async def create(
         self, name: str, *, scopes: Collection[Scope] = SITE_SCOPES, expires_at: datetime | None = None
-    ) -> tuple[Key, str]:
-        """A new key and its secret, which nobody can be shown again."""
+    ) -> tuple[ApiKey, str]:
+        """Create a key. Returns it with its secret, which is not stored."""
         if not scopes:
             raise InputError("a key needs a scope, or it can do nothing.")
-        return await self._keep(Key(_new_id(), name, frozenset(scopes), now(), expires_at), "btb")
+        return await self._insert(ApiKey(_new_id(), name, frozenset(scopes), utc_now(), expires_at), "btb")
 
     async def create_site(
         self,
@@ -65,28 +65,28 @@ class Keyring:
         budget: int,
         scopes: Collection[Scope] = SITE_SCOPES,
         expires_at: datetime | None = None,
-    ) -> tuple[Key, str]:
-        """A new token for a site with these origins, whose readers may ask `budget` questions a day together."""
+    ) -> tuple[ApiKey, str]:
+        """Create a token for a site with these origins. Its readers share a quota of `budget` questions a day."""
         if not scopes or not SITE_SCOPES.issuperset(scopes):
             raise InputError(f"the token of a site is public: its scopes are among {', '.join(sorted(SITE_SCOPES))}.")
         if not origins:
             raise InputError("the token of a site needs the site's origin, such as https://example.org.")
         if budget < 1:
             raise InputError("the budget of a site is a number of questions a day, at least 1.")
-        key = Key(
+        key = ApiKey(
             _new_id(),
             name,
             frozenset(scopes),
-            now(),
+            utc_now(),
             expires_at,
-            origins=frozenset(map(checked_origin, origins)),
+            origins=frozenset(map(validate_origin, origins)),
             budget=budget,
         )
-        return await self._keep(key, "btbsite")
+        return await self._insert(key, "btbsite")
 
-    async def _keep(self, key: Key, kind: str) -> tuple[Key, str]:
-        if not key.name.isprintable() or len(key.name) > LONGEST_NAME:
-            raise InputError(f"the name of a key is at most {LONGEST_NAME} printable characters.")
+    async def _insert(self, key: ApiKey, kind: str) -> tuple[ApiKey, str]:
+        if not key.name.isprintable() or len(key.name) > MAX_NAME_LENGTH:
+            raise InputError(f"the name of a key is at most {MAX_NAME_LENGTH} printable characters.")
         secret = f"{kind}_{key.id}_{secrets.token_urlsafe(32)}"
         row = {
             "id": key.id,
@@ -96,62 +96,62 @@ class Keyring:
             "origins": " ".join(sorted(key.origins)),
             "budget": key.budget,
             "created_at": key.created_at,
-            "expires_at": in_utc(key.expires_at) if key.expires_at else None,
+            "expires_at": to_utc(key.expires_at) if key.expires_at else None,
         }
         await self._database.write(lambda connection: connection.execute(insert(keys), row))
         return key, secret
 
-    async def list(self) -> tuple[Key, ...]:
-        """Every key, the oldest first, also expired and revoked ones."""
+    async def list(self) -> tuple[ApiKey, ...]:
+        """All keys, oldest first, including expired and revoked ones."""
         rows = await self._database.read(lambda connection: connection.execute(_LIST).mappings().all())
         return tuple(map(_to_key, rows))
 
-    async def spent_today(self) -> dict[str, int]:
-        """How many questions each site has asked since midnight UTC, by the id of its token."""
+    async def usage_today(self) -> dict[str, int]:
+        """The number of questions of each site since midnight UTC, by the id of its token."""
         sites = [key for key in await self.list() if key.origins]
-        return await Budgets(Rates(self._database)).spent_today(sites)
+        return await SiteQuotas(RateLimiter(self._database)).usage_today(sites)
 
-    async def revoke(self, key_id: str) -> Key:
-        """Refuse the key from now on, for good. Raises NotFound when there is none with this id."""
+    async def revoke(self, key_id: str) -> ApiKey:
+        """Revoke a key permanently. Raises NotFound if there is no key with this id."""
 
-        def revoked(connection: Connection) -> RowMapping | None:
-            connection.execute(_REVOKE, {"this": key_id, "revoked_at": now()})
+        def update_and_read(connection: Connection) -> RowMapping | None:
+            connection.execute(_REVOKE, {"this": key_id, "revoked_at": utc_now()})
             return connection.execute(_FIND, {"this": key_id}).mappings().one_or_none()
 
-        row = await self._database.write(revoked) if key_id.isalnum() else None
+        row = await self._database.write(update_and_read) if key_id.isalnum() else None
         if row is None:
             raise NotFound(f"there is no key {key_id!r}. 'bythebook keys list' shows them all.")
         return _to_key(row)
 
     async def find(self, secret: str) -> Caller | None:
-        """Whose secret this is; None for one that was never given out, has expired or was revoked."""
-        written = _SECRET.fullmatch(secret)
-        if written is None:
+        """The caller with this secret; None if it is unknown, expired or revoked."""
+        match = _SECRET.fullmatch(secret)
+        if match is None:
             return None
         row = await self._database.read(
-            lambda connection: connection.execute(_FIND, {"this": written["id"]}).mappings().one_or_none()
+            lambda connection: connection.execute(_FIND, {"this": match["id"]}).mappings().one_or_none()
         )
-        same = hmac.compare_digest(row["digest"] if row else _NOBODYS, _digest(secret))
+        same = hmac.compare_digest(row["digest"] if row else _DUMMY_DIGEST, _digest(secret))
         if row is None or not same:
             return None
         key = _to_key(row)
-        return _caller(key, written["kind"]) if key.state == "active" else None
+        return _to_caller(key, match["kind"]) if key.state == "active" else None
 
     async def is_open(self) -> bool:
-        """Whether anyone may ask, because there was never a key."""
+        """Whether no key is required, because none was ever created."""
         if not self._closed:
-            # Keys are revoked, never removed: once closed it stays so, and nobody has to look again.
+            # Keys are revoked but never deleted, so a closed server stays closed and the result can be cached.
             self._closed = bool(await self._database.read(lambda connection: connection.scalar(_ANY)))
         return not self._closed
 
-    async def admit(self, secret: str) -> Caller | None:
-        """The caller with this secret, or without one if it is empty. None: nobody who may come in."""
+    async def authenticate(self, secret: str) -> Caller | None:
+        """The caller with this secret; ANONYMOUS on an open server. None: access denied."""
         if await self.is_open():
-            return ANYONE
+            return ANONYMOUS
         return await self.find(secret)
 
     async def origins(self) -> frozenset[str]:
-        """Every origin that a site's token is good for. A browser asks for them before it shows a token."""
+        """The origins of all active site tokens. A preflight request names an origin but no token."""
         return frozenset().union(*(key.origins for key in await self.list() if key.state == "active"))
 
 
@@ -160,21 +160,21 @@ def _new_id() -> str:
 
 
 def _digest(secret: str) -> str:
-    # A fast hash will do: 256 random bits are not guessed, however fast.
+    # A fast hash is sufficient: 256 random bits cannot be guessed.
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def _caller(key: Key, kind: str) -> Caller | None:
-    """Who has this key. A site's token is one by its row and by its name, and comes as a reader nobody knows."""
+def _to_caller(key: ApiKey, kind: str) -> Caller | None:
+    """The caller with this key. The prefix of the secret and the row must agree on whether it is a site token."""
     if (kind == "btbsite") is not bool(key.origins):
         return None
     if not key.origins:
         return Caller(f"key:{key.id}", key.scopes, key.id)
-    return reading(Caller("", key.scopes & SITE_SCOPES, key.id, key.origins, key.budget or 0), None)
+    return identify_reader(Caller("", key.scopes & SITE_SCOPES, key.id, key.origins, key.budget or 0), None)
 
 
-def _to_key(row: RowMapping) -> Key:
-    return Key(
+def _to_key(row: RowMapping) -> ApiKey:
+    return ApiKey(
         id=row["id"],
         name=row["name"],
         scopes=frozenset(map(Scope, row["scopes"].split())),

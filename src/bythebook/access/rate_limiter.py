@@ -1,8 +1,8 @@
-"""How often each caller has come, counted in the database, so that several workers and servers count together.
+"""A fixed-window rate limiter with its counters in the database, so that several workers and servers share them.
 
-A window starts with a caller's first request and ends after the limit's time, whatever happens in it. Counting is one
-statement, which the database does for one caller at a time. Whoever is refused is refused until the window ends;
-that is remembered here, so a flood costs the database nothing.
+A window starts with the first request of a subject and has a fixed length. Each request is counted by one statement,
+which the database serialises by subject. A subject over its limit is rejected until its window ends; this is cached in
+the process, so a flood of requests does not reach the database.
 """
 
 from __future__ import annotations
@@ -23,105 +23,111 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bythebook.access import Limit
+    from bythebook.access import RateLimit
     from bythebook.database.engine import Database
 
-CLEAN_EVERY_SECONDS = 60.0
-MOST_REFUSED = 10_000
-"""How many refused callers are remembered at once."""
+CLEANUP_INTERVAL_SECONDS = 60.0
+MAX_REFUSED_SUBJECTS = 10_000
+"""How many rejected subjects are cached."""
 
 _NOW = Clock()
-_OVER = rates.c.until <= _NOW
-_MOST = bindparam("most", type_=rates.c.taken.type)
+_EXPIRED = rates.c.until <= _NOW
+_MAX_REQUESTS = bindparam("most", type_=rates.c.taken.type)
 
 
-def _take(insert: Any) -> Any:
-    """Count one more, or start afresh. Past the limit counting stops one above it, which says refused."""
-    more = case((rates.c.taken <= _MOST, rates.c.taken + 1), else_=rates.c.taken)
+def _count_statement(insert: Any) -> Any:
+    """The statement that counts a request or starts a window. The counter stops at one above the limit: rejected."""
+    more = case((rates.c.taken <= _MAX_REQUESTS, rates.c.taken + 1), else_=rates.c.taken)
     first = insert(rates).values(subject=bindparam("this"), until=_NOW + bindparam("seconds"), taken=1)
     again = {
-        "taken": case((_OVER, 1), else_=more),
-        "until": case((_OVER, first.excluded.until), else_=rates.c.until),
+        "taken": case((_EXPIRED, 1), else_=more),
+        "until": case((_EXPIRED, first.excluded.until), else_=rates.c.until),
     }
     counted = first.on_conflict_do_update(index_elements=[rates.c.subject], set_=again)
     return counted.returning(rates.c.taken, rates.c.until, (rates.c.until - _NOW).label("left"))
 
 
-_TAKE = {"sqlite": _take(sqlite.insert), "postgresql": _take(postgresql.insert)}
-_GIVE_BACK = (
+_COUNT = {"sqlite": _count_statement(sqlite.insert), "postgresql": _count_statement(postgresql.insert)}
+_RELEASE = (
     update(rates)
-    # The same window still: what a new one has taken is not this.
+    # Only in the same window: a later window has not counted this request.
     .where(rates.c.subject == bindparam("this"), rates.c.until == bindparam("window"), rates.c.taken > 0)
-    .values(taken=case((rates.c.taken > _MOST, _MOST), else_=rates.c.taken) - 1)
+    .values(taken=case((rates.c.taken > _MAX_REQUESTS, _MAX_REQUESTS), else_=rates.c.taken) - 1)
 )
-_CLEAN = delete(rates).where(_OVER)
-_TAKEN = select(rates.c.subject, rates.c.taken).where(rates.c.subject.in_(bindparam("these", expanding=True)), ~_OVER)
+_CLEAN = delete(rates).where(_EXPIRED)
+_USAGE = select(rates.c.subject, rates.c.taken).where(
+    rates.c.subject.in_(bindparam("these", expanding=True)), ~_EXPIRED
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """One of those a limit allows, to be given back if it was not used."""
+class Reservation:
+    """One counted request that can be released if it was not used."""
 
     subject: str
-    limit: Limit
+    limit: RateLimit
     until: float
 
 
-class Rates:
-    """Counts against limits."""
+class RateLimiter:
+    """Counts the requests of subjects, such as a key or an address, against limits."""
 
-    def __init__(self, database: Database, *, clean_every: float = CLEAN_EVERY_SECONDS) -> None:
+    def __init__(self, database: Database, *, cleanup_interval: float = CLEANUP_INTERVAL_SECONDS) -> None:
         self._database = database
         self._refused: dict[str, float] = {}
-        self._clean_every = clean_every
-        self._cleaned = time.monotonic()
+        self._cleanup_interval = cleanup_interval
+        self._last_cleanup = time.monotonic()
 
-    async def hit(self, subject: str, limit: Limit) -> None:
-        """Count a request. Raises RateLimited, with the seconds to wait, when it is one too many."""
+    async def hit(self, subject: str, limit: RateLimit) -> None:
+        """Count a request. Raises RateLimited, with the seconds to wait, if it is over the limit."""
         left = self._refused.get(subject, 0.0) - time.monotonic()
         if left <= 0:
             row = await self._database.write(lambda connection: self._count(connection, subject, limit))
-            if row.taken <= limit.most:
+            if row.taken <= limit.max_requests:
                 return
             left = row.left
-            self._remember(subject, left)
-        raise _one_too_many(limit, left)
+            self._cache_rejection(subject, left)
+        raise _limit_exceeded(limit, left)
 
-    async def take(self, subject: str, limit: Limit) -> Taken:
-        """Count what may be given back. Raises RateLimited when all is taken, which may change at any time."""
+    async def reserve(self, subject: str, limit: RateLimit) -> Reservation:
+        """Count a request that may be released later. Raises RateLimited if it is over the limit.
+
+        A rejection is not cached, because a release can free capacity at any time.
+        """
         row = await self._database.write(lambda connection: self._count(connection, subject, limit))
-        if row.taken > limit.most:
-            raise _one_too_many(limit, row.left)
-        return Taken(subject, limit, row.until)
+        if row.taken > limit.max_requests:
+            raise _limit_exceeded(limit, row.left)
+        return Reservation(subject, limit, row.until)
 
-    async def give_back(self, taken: Taken) -> None:
-        """Count it no longer."""
-        given = {"this": taken.subject, "window": taken.until, "most": taken.limit.most}
-        await self._database.write(lambda connection: connection.execute(_GIVE_BACK, given))
+    async def release(self, reservation: Reservation) -> None:
+        """Subtract a reserved request."""
+        limit = reservation.limit.max_requests
+        parameters = {"this": reservation.subject, "window": reservation.until, "most": limit}
+        await self._database.write(lambda connection: connection.execute(_RELEASE, parameters))
 
-    async def taken(self, subjects: Collection[str]) -> dict[str, int]:
-        """How much each of these has taken in its window; nothing of those who have taken nothing."""
-        given = {"these": list(subjects)}
-        rows = await self._database.read(lambda connection: connection.execute(_TAKEN, given).all())
+    async def usage(self, subjects: Collection[str]) -> dict[str, int]:
+        """The number of requests of each subject in its current window, without those that have none."""
+        parameters = {"these": list(subjects)}
+        rows = await self._database.read(lambda connection: connection.execute(_USAGE, parameters).all())
         return {row.subject: row.taken for row in rows}
 
-    def _count(self, connection: Connection, subject: str, limit: Limit) -> Any:
-        if time.monotonic() - self._cleaned >= self._clean_every:
-            self._cleaned = time.monotonic()
+    def _count(self, connection: Connection, subject: str, limit: RateLimit) -> Any:
+        if time.monotonic() - self._last_cleanup >= self._cleanup_interval:
+            self._last_cleanup = time.monotonic()
             connection.execute(_CLEAN)
-        given = {"this": subject, "most": limit.most, "seconds": limit.seconds}
-        return connection.execute(_TAKE[connection.dialect.name], given).one()
+        parameters = {"this": subject, "most": limit.max_requests, "seconds": limit.seconds}
+        return connection.execute(_COUNT[connection.dialect.name], parameters).one()
 
-    def _remember(self, subject: str, seconds: float) -> None:
+    def _cache_rejection(self, subject: str, seconds: float) -> None:
         now = time.monotonic()
-        if len(self._refused) >= MOST_REFUSED:
+        if len(self._refused) >= MAX_REFUSED_SUBJECTS:
             self._refused = {each: until for each, until in self._refused.items() if until > now}
-        if len(self._refused) < MOST_REFUSED:
+        if len(self._refused) < MAX_REFUSED_SUBJECTS:
             self._refused[subject] = now + seconds
 
 
-def _one_too_many(limit: Limit, left: float) -> RateLimited:
-    # Whole seconds, so that the answer and its Retry-After header say the same.
+def _limit_exceeded(limit: RateLimit, left: float) -> RateLimited:
+    # Whole seconds, so that the message and the Retry-After header agree.
     wait = max(1, math.ceil(left))
-    complaint = f"more than {limit.most} requests in {limit.seconds:g} seconds. Wait {wait} seconds."
-    return RateLimited(complaint, retry_after=wait)
+    message = f"more than {limit.max_requests} requests in {limit.seconds:g} seconds. Wait {wait} seconds."
+    return RateLimited(message, retry_after=wait)

@@ -1,114 +1,100 @@
-"""Sites that carry the book in their pages: their origins, their readers, and what they may ask in a day."""
+"""Sites that embed the widget: validation of their origins, identification of readers, and daily quotas."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 import secrets
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from bythebook.access import SECONDS, Limit
+from bythebook.access import UNIT_SECONDS, RateLimit
 from bythebook.errors import ContextOverflow, InputError, NotFound, RateLimited, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection
+    from collections.abc import Collection
 
-    from bythebook.access import Caller, Key
-    from bythebook.access.rate_limiter import Rates, Taken
+    from bythebook.access import ApiKey, Caller
+    from bythebook.access.rate_limiter import RateLimiter, Reservation
 
 _READER = re.compile(r"[0-9A-Fa-f]{32,128}")
 _HOST = re.compile(r"(?!-)[a-z0-9_.-]+(?<![.-])|\[[0-9a-f:.]+\]")
-_USUAL_PORTS = {"http": 80, "https": 443}
-_DAY = SECONDS["day"]
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_DAY = UNIT_SECONDS["day"]
 
-NOT_ANSWERED = (InputError, NotFound, ContextOverflow, RateLimited, Unavailable)
-"""How a question ends that was never put to the book: its site does not pay for it."""
-
-
-def checked_origin(text: str) -> str:
-    """The origin, if it is written as browsers send it. Raises InputError with the right spelling otherwise."""
-    right = _spelled(text)
-    if right is None:
-        raise InputError(f"{text!r} is no origin. Use one such as https://example.org, without wildcards.")
-    if right != text:
-        raise InputError(f"{text!r} is not how browsers write the origin. Use {right!r}.")
-    return right
+REFUNDABLE_ERRORS = (InputError, NotFound, ContextOverflow, RateLimited, Unavailable)
+"""The errors of a question that was rejected before the book was asked: its site is not charged."""
 
 
-def _spelled(text: str) -> str | None:
-    """The origin of an address as browsers write it, or None when it has none."""
+def validate_origin(text: str) -> str:
+    """The origin, if it is written as browsers send it. Raises InputError with the normal form otherwise."""
+    origin = _normalize_origin(text)
+    if origin is None:
+        raise InputError(f"{text!r} is not an origin. Use one such as https://example.org, without wildcards.")
+    if origin != text:
+        raise InputError(f"{text!r} is not how browsers write the origin. Use {origin!r}.")
+    return origin
+
+
+def _normalize_origin(text: str) -> str | None:
+    """The origin of a URL as browsers write it; None if it has none."""
     try:
         parts = urlsplit(text.strip())
         host, port = (parts.hostname or "").encode("idna").decode().lower(), parts.port
-    except ValueError:  # also what is no name in any alphabet
+    except ValueError:  # also raised for a host that IDNA cannot encode
         return None
     if ":" in host:
         host = f"[{host}]"
-    if parts.scheme not in _USUAL_PORTS or not _HOST.fullmatch(host) or "@" in parts.netloc:
+    if parts.scheme not in _DEFAULT_PORTS or not _HOST.fullmatch(host) or "@" in parts.netloc:
         return None
-    return f"{parts.scheme}://{host}" + (f":{port}" if port not in (None, _USUAL_PORTS[parts.scheme]) else "")
+    return f"{parts.scheme}://{host}" + (f":{port}" if port not in (None, _DEFAULT_PORTS[parts.scheme]) else "")
 
 
-def reading(caller: Caller, reader: str | None) -> Caller:
-    """The site's caller as one reader of it, by the random number that the reader's browser keeps.
+def identify_reader(caller: Caller, reader: str | None) -> Caller:
+    """The site's caller as one reader, identified by the random number that the reader's browser stores.
 
-    Without one, or with one that could be guessed, it is a reader who was never here and never comes back. The number
-    is as good as a password to what the reader asked, so only its hash is used.
+    Without a number, or with one short enough to guess, the reader gets a new identity. The number grants access to the
+    reader's conversations like a password, so only its hash is used.
     """
     if reader is None or not _READER.fullmatch(reader):
         reader = secrets.token_hex(32)
-    marked = hashlib.sha256(reader.lower().encode()).hexdigest()[:32]
-    return replace(caller, user_id=f"site:{caller.key_id}:{marked}")
+    digest = hashlib.sha256(reader.lower().encode()).hexdigest()[:32]
+    return replace(caller, user_id=f"site:{caller.key_id}:{digest}")
 
 
 def _subject(key_id: str, day: datetime) -> str:
     return f"budget:{key_id}:{day:%Y-%m-%d}"
 
 
-class Budgets:
-    """How many questions each site has left today. Callers who are no readers of a site have no budget to spend."""
+class SiteQuotas:
+    """The daily quotas of questions of sites. Other callers have no quota and are not charged."""
 
-    def __init__(self, rates: Rates) -> None:
-        self._rates = rates
+    def __init__(self, limiter: RateLimiter) -> None:
+        self._limiter = limiter
 
-    async def spend(self, caller: Caller) -> Taken | None:
-        """Take one question from the day's budget. Raises RateLimited until midnight UTC when none is left."""
+    async def charge(self, caller: Caller) -> Reservation | None:
+        """Charge a question. Raises RateLimited until midnight UTC when the quota is used up."""
         if caller.budget is None:
             return None
         today = datetime.now(UTC)
         try:
-            # Each day is a subject of its own, so that budgets start afresh at midnight and not at some first question.
-            return await self._rates.take(_subject(caller.key_id, today), Limit(caller.budget, _DAY))
+            # The subject contains the date, so that a quota starts at midnight and not with the first question.
+            return await self._limiter.reserve(_subject(caller.key_id, today), RateLimit(caller.budget, _DAY))
         except RateLimited as error:
             wait = _DAY - today.hour * 3600 - today.minute * 60 - today.second
-            complaint = f"this site has asked its {caller.budget} questions of today. Ask again after midnight UTC."
-            raise RateLimited(complaint, retry_after=wait) from error
+            message = f"this site has used its {caller.budget} questions of today. Ask again after midnight UTC."
+            raise RateLimited(message, retry_after=wait) from error
 
-    async def spent_today(self, sites: Collection[Key]) -> dict[str, int]:
-        """How many questions each of these sites has asked today, by the id of its token."""
+    async def usage_today(self, sites: Collection[ApiKey]) -> dict[str, int]:
+        """The number of questions of these sites today, by the id of the token."""
         today = datetime.now(UTC)
-        taken = await self._rates.taken([_subject(site.id, today) for site in sites])
-        # One above the budget is how a question that was refused is counted.
-        return {site.id: min(taken.get(_subject(site.id, today), 0), site.budget or 0) for site in sites}
+        usage = await self._limiter.usage([_subject(site.id, today) for site in sites])
+        # The counter is one above the quota if a question was rejected.
+        return {site.id: min(usage.get(_subject(site.id, today), 0), site.budget or 0) for site in sites}
 
-    async def refund(self, spent: Taken | None) -> None:
-        """Give back what was spent on a question that was not answered."""
-        if spent is not None:
-            await self._rates.give_back(spent)
-
-    @asynccontextmanager
-    async def spending(self, caller: Caller) -> AsyncIterator[None]:
-        """Spend one question on what happens inside. It is given back when that was shed or could not be asked.
-
-        A reader who leaves has asked all the same: otherwise leaving early would make questions free.
-        """
-        spent = await self.spend(caller)
-        try:
-            yield
-        except NOT_ANSWERED:
-            await self.refund(spent)
-            raise
+    async def refund(self, charge: Reservation | None) -> None:
+        """Undo the charge of a question that was not answered."""
+        if charge is not None:
+            await self._limiter.release(charge)

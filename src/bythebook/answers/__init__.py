@@ -1,4 +1,4 @@
-"""Answers: what is asked, what is said, and what it rests on."""
+"""Answers: requests, responses and the proof of each sentence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, get_args
 
 from bythebook.errors import InputError
-from bythebook.index import EVERYWHERE, Filters
+from bythebook.index import NO_FILTERS, Filters
 
 if TYPE_CHECKING:
     from bythebook.retrieval import Citation, RetrievalResult
@@ -21,7 +21,7 @@ SelectionMode = Literal["only", "boost"]
 
 
 class Outcome(StrEnum):
-    """What became of a question. A failure is none of these: it is an error."""
+    """How a question was resolved. Failures are errors, not outcomes."""
 
     ANSWERED = "answered"
     REFUSED = "refused"
@@ -34,18 +34,18 @@ class AgentRequest:
 
     query: str
     top_k: int | None = None
-    """How many passages to find, 1 to 10. None leaves it to the book's own setting, which is 5 unless it says else."""
+    """How many passages to retrieve, 1 to 10. None uses the `retrieval_top_k` setting."""
     include_sources: bool = True
     session_id: str | None = None
-    filters: Filters = EVERYWHERE
+    filters: Filters = NO_FILTERS
     selected_text: str = ""
-    """What the reader has marked on the page, up to 5,000 characters."""
+    """Text the reader selected on the page, up to 5,000 characters."""
     selection_mode: SelectionMode = "boost"
-    """`only`: answer from the marked text alone. `boost`: from the book, the marked text first."""
+    """`only`: answer from the selected text alone. `boost`: answer from the book, ranking the selected text first."""
     stream: bool = False
 
     def __post_init__(self) -> None:
-        # A byte of a command line that is no character arrives as half of one, which nothing after this can read.
+        # An undecodable byte on the command line arrives as a lone surrogate, which later stages cannot encode.
         whole = self.query.encode("utf-8", "replace").decode()
         object.__setattr__(self, "query", whole.strip())
         if not self.query:
@@ -62,23 +62,23 @@ class AgentRequest:
 
 @dataclass(frozen=True, slots=True)
 class SentenceProof:
-    """What became of one sentence of a model, and why."""
+    """The verdict on one sentence of a model's answer, with the reason."""
 
     text: str
-    """As the model said it, without citations."""
+    """The sentence as the model wrote it, without citations."""
     verdict: Literal["kept", "marked", "removed"]
     reason: str
     citations: tuple[int, ...] = ()
-    """The numbers of the citations that bear it out."""
+    """Numbers of the citations that support it."""
     confidence: float = 0.0
-    """How sure it is that they do."""
+    """Probability that the citations support it."""
     checked: tuple[str, ...] = ()
-    """Its numbers, measures, names, identifiers and denials, each with whether the passages have it."""
+    """Its numbers, quantities, names, identifiers and negations, each with whether the passages contain it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseMetadata:
-    """How the answer came about. Every time was measured."""
+    """Timings and counts of one response. Every time is measured."""
 
     response_time_ms: float
     index_generation: str
@@ -86,22 +86,22 @@ class ResponseMetadata:
     retrieval_time_ms: float = 0.0
     generation_time_ms: float = 0.0
     proof_time_ms: float = 0.0
-    """Reading the passages closely: what decides between an answer and a refusal, and finds the quotes."""
+    """Time to score the evidence, decide between answer and refusal, and verify quotes."""
     first_token_ms: float | None = None
-    """From the question to the first word of a model's answer."""
+    """From the question to the first token of a model's answer."""
     chunk_count: int = 0
     cache_hit: bool = False
     searches: int = 0
-    """How often the model searched by itself."""
+    """How many searches the model made."""
     passages_left_out: int = 0
     exchanges_left_out: int = 0
-    """What the model's window had no room for."""
+    """Exchanges dropped because the context window had no room for them."""
     removed: tuple[str, ...] = ()
     """Sentences of the model that no passage supports, with the reason."""
     proof: tuple[SentenceProof, ...] = ()
-    """Every sentence of the model, in its order, with what became of it. Empty for answers in the book's own words."""
+    """Every sentence of the model's answer, in order, with its verdict. Empty for extractive answers."""
     confidence: float | None = None
-    """How sure the evidence check was that the book covers the question; None when it was not asked."""
+    """Probability that the book covers the question; None if the evidence check did not run."""
 
     def __post_init__(self) -> None:
         for name in (known.name for known in fields(self) if known.name.endswith("_ms") or known.name == "chunk_count"):
@@ -111,7 +111,7 @@ class ResponseMetadata:
 
 @dataclass(frozen=True, slots=True)
 class AgentResponse:
-    """An answer with everything it rests on. Grounded means at least one citation; not grounded means none."""
+    """An answer with its evidence. A grounded answer has at least one citation; any other has none."""
 
     answer: str
     outcome: Outcome
@@ -120,7 +120,7 @@ class AgentResponse:
     model: str
     metadata: ResponseMetadata
     suggestions: tuple[str, ...] = ()
-    """The sections nearest to a question the book does not answer."""
+    """The sections nearest to a refused question."""
     turn_number: int = 1
     tokens_used: int = 0
     session_id: str | None = None
@@ -151,11 +151,11 @@ class AgentResponse:
 
     @property
     def retrieved_sources(self) -> tuple[str, ...]:
-        """The URLs of the pages that were found, each once, best first."""
+        """URLs of the retrieved pages without duplicates, best first."""
         return tuple(dict.fromkeys(source.url for source in self.sources))
 
     def format_with_sources(self) -> str:
-        """The answer with its sources below."""
+        """The answer followed by a list of its sources."""
         if not self.citations:
             return self.answer
         lines = [f"[{c.number}] {c.title}: {c.url}" for c in self.citations]

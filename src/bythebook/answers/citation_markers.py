@@ -1,7 +1,7 @@
-"""Markers: the many ways in which a model says where it has something from, and which passage each of them means.
+"""Recognises the citation formats models use and resolves each to a retrieved passage.
 
-Inside the program a citation is one character from a range no text uses, so that it survives the splitting of sentences
-and can never be confused with what was said. Readers only ever see numbers in brackets.
+Internally a citation is one private-use character per passage, so that it survives sentence splitting and cannot be
+confused with the answer's text. Readers only see numbers in brackets.
 """
 
 from __future__ import annotations
@@ -41,105 +41,105 @@ HEADING = re.compile(
 )
 
 
-def mark(position: int) -> str:
-    """The character that stands for a citation of the passage at this position."""
+def citation_mark(position: int) -> str:
+    """The private-use character that cites the passage at this position."""
     return chr(_FIRST + position)
 
 
-def positions(text: str) -> tuple[int, ...]:
-    """The passages the marks in the text stand for, each once, in order."""
+def find_positions(text: str) -> tuple[int, ...]:
+    """Positions of the cited passages, in order of first citation."""
     return tuple(dict.fromkeys(ord(found) - _FIRST for found in _MARK.findall(text)))
 
 
-def numbered(text: str) -> str:
-    """The text with each mark as a number in brackets."""
+def render_numbers(text: str) -> str:
+    """Replace each citation mark by its number in brackets."""
     return _MARK.sub(lambda found: f"[{ord(found[0]) - _FIRST}]", text)
 
 
-def unmarked(text: str) -> str:
-    """The text without any mark, and without the space before it."""
+def strip_marks(text: str) -> str:
+    """Remove citation marks and the space before them."""
     return re.sub(rf"[ \t]*{_MARK.pattern}", "", text)
 
 
-class Passages:
-    """Finds out which passage is meant. What was never retrieved is nothing."""
+class CitationResolver:
+    """Resolves a citation by URL, title or number. A passage that was not retrieved never matches."""
 
     def __init__(self, results: Sequence[RetrievalResult], *, aliases: str = "") -> None:
-        """`aliases` is a text whose footnotes and list of sources say what its labels stand for."""
+        """Footnotes and source lists in `aliases` define what the answer's labels mean."""
         self._positions = {result.position for result in results if result.position <= _MOST}
         self._urls: dict[str, int] = {}
         self._titles: dict[str, int] = {}
         for result in results:
             for address in (result.url, f"{result.url}#{result.anchor}", urlsplit(result.url).path):
-                self._urls.setdefault(_address(address), result.position)
+                self._urls.setdefault(_normalize_url(address), result.position)
             for title in (result.title, " > ".join(result.heading_hierarchy), *result.heading_hierarchy[-1:]):
-                self._titles.setdefault(_plain(title), result.position)
+                self._titles.setdefault(_normalize_title(title), result.position)
         self._urls.pop("", None)
         self._titles.pop("", None)
-        self._aliases = self._defined(aliases)
+        self._aliases = self._parse_aliases(aliases)
 
     def at(self, url: str) -> tuple[int, ...]:
-        """The passage of the page at this address."""
-        found = self._urls.get(_address(url)) or self._urls.get(_address(url.partition("#")[0]))
+        """The passage of the page at this URL."""
+        found = self._urls.get(_normalize_url(url)) or self._urls.get(_normalize_url(url.partition("#")[0]))
         return (found,) if found else ()
 
-    def titled(self, text: str) -> tuple[int, ...]:
+    def by_title(self, text: str) -> tuple[int, ...]:
         """The passage with this title, with or without "Source:" in front."""
         for said in (text, _SAYS_SOURCE.sub("", text, count=1)):
-            if found := self._titles.get(_plain(said)):
+            if found := self._titles.get(_normalize_title(said)):
                 return (found,)
         return ()
 
-    def labelled(self, label: str) -> tuple[int, ...]:
-        """The passage a footnote's label stands for."""
+    def by_label(self, label: str) -> tuple[int, ...]:
+        """The passage a footnote label refers to."""
         if found := self._aliases.get(label.strip().lower()):
             return found
-        return self.counted(label) or ()
+        return self.by_number(label) or ()
 
-    def counted(self, text: str) -> tuple[int, ...] | None:
-        """The passages that are named by number, as in "1", "1, 2", "1-3" or "Source 2"; None when none is meant."""
+    def by_number(self, text: str) -> tuple[int, ...] | None:
+        """Passages cited by number, as in "1", "1, 2", "1-3" or "Source 2"; None if the text is not a citation."""
         match = _NUMBERS.fullmatch(text)
         if match is None:
             return None
         found: list[int] = []
         for first, last in _RANGE.findall(match[1]):
-            for number in _spread(int(first), int(last or first)):
+            for number in _expand_range(int(first), int(last or first)):
                 found.extend(self._aliases.get(str(number), (number,) if number in self._positions else ()))
         return tuple(dict.fromkeys(found))
 
-    def named(self, text: str) -> tuple[int, ...]:
-        """The passages a line about sources names, by address, number or title."""
+    def by_line(self, text: str) -> tuple[int, ...]:
+        """Passages a source line mentions by URL, number or title."""
         urls = [position for url in _URL.findall(text) for position in self.at(url)]
         brackets = re.findall(r"\[([^\]]*)\]", text)
-        counted = [position for inner in brackets for position in self.counted(inner) or ()]
+        counted = [position for inner in brackets for position in self.by_number(inner) or ()]
         pieces = re.split(r"\s*[,;|]\s*|\s+[-–—]\s+", _URL.sub("", _SAYS_SOURCE.sub("", text, count=1)))
-        titles = [position for piece in [text, *pieces, *brackets] for position in self.titled(piece)]
-        whole = self.counted(_SAYS_SOURCE.sub("", text, count=1).strip(" .()*_")) or ()
+        titles = [position for piece in [text, *pieces, *brackets] for position in self.by_title(piece)]
+        whole = self.by_number(_SAYS_SOURCE.sub("", text, count=1).strip(" .()*_")) or ()
         return tuple(dict.fromkeys([*urls, *counted, *titles, *whole]))
 
-    def _defined(self, text: str) -> dict[str, tuple[int, ...]]:
-        """What the labels stand for that are defined in the text by an address or a title."""
+    def _parse_aliases(self, text: str) -> dict[str, tuple[int, ...]]:
+        """Labels the text defines by a URL or a title, with their passages."""
         aliases: dict[str, tuple[int, ...]] = {}
-        for label, said in [*_FOOTNOTE.findall(text), *_LISTED.findall(_tail(text))]:
+        for label, said in [*_FOOTNOTE.findall(text), *_LISTED.findall(_text_below_sources_heading(text))]:
             urls = [position for url in _URL.findall(said) for position in self.at(url)]
-            titles = self.titled(re.split(r"\s+[-–—(]|\]|, (?=http)", said.strip(" -*[_"))[0])
+            titles = self.by_title(re.split(r"\s+[-–—(]|\]|, (?=http)", said.strip(" -*[_"))[0])
             if found := tuple(dict.fromkeys([*urls, *titles])):
                 aliases.setdefault(label.strip().lower(), found)
         return aliases
 
 
-def superscript(text: str) -> str:
-    """Raised digits as plain ones."""
+def to_plain_digits(text: str) -> str:
+    """Replace superscript digits by plain digits."""
     return text.translate(_SUPERSCRIPTS)
 
 
-def says_source(text: str) -> bool:
-    """Whether the text begins like "Source: ..."."""
+def is_source_label(text: str) -> bool:
+    """True if the text starts like "Source: ..."."""
     return bool(re.match(r"\s*(?:sources?|references?|citations?)\s*[:#\d]", text, re.IGNORECASE))
 
 
-def _tail(text: str) -> str:
-    """What stands below the last heading that announces sources."""
+def _text_below_sources_heading(text: str) -> str:
+    """The text below the last heading of a source list."""
     lines = text.splitlines()
     for index in range(len(lines) - 1, -1, -1):
         if lines[index].strip() and HEADING.fullmatch(lines[index]):
@@ -147,12 +147,12 @@ def _tail(text: str) -> str:
     return ""
 
 
-def _spread(first: int, last: int) -> Iterable[int]:
+def _expand_range(first: int, last: int) -> Iterable[int]:
     return range(first, last + 1) if first <= last <= first + 20 else (first, last)
 
 
-def _address(url: str) -> str:
-    """The address without what two spellings of it may differ in; empty for what is none."""
+def _normalize_url(url: str) -> str:
+    """A canonical form for comparing URLs; empty if `url` is malformed."""
     try:
         split = urlsplit(unquote(url.strip().strip("<>")).partition(":~:")[0])
     except ValueError:
@@ -162,5 +162,5 @@ def _address(url: str) -> str:
     return f"{host}{path}{'#' + split.fragment if split.fragment else ''}"
 
 
-def _plain(text: str) -> str:
+def _normalize_title(text: str) -> str:
     return _NOT_WORDS.sub(" ", text).strip().lower()

@@ -1,7 +1,7 @@
-"""Details: the numbers, names, identifiers and turns of meaning in a sentence that one wrong word makes false.
+"""Numbers, names, identifiers and negations of a sentence: the details that one wrong word makes false.
 
-Two sentences can share nearly all their words and still say different things: another year, another name, "not". What
-is found here must stand in the quote as well before the quote counts as proof.
+Two sentences can share nearly all their words and still contradict each other by a year, a name or a "not". The
+details found here must also occur in the quote before the quote counts as proof.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ _NEGATIONS = frozenset(
     "no not never none neither nor nobody nothing nowhere without cannot unable hardly scarcely".split()
 )
 _DENIED = 5
-"""How many words behind a "not" it denies."""
+"""How many words after a "not" it negates."""
 _TELLING = 4
-"""A word with fewer letters says nothing that could be denied. Words are alike when their first letters are."""
+"""Shorter words are too common to be negated. Longer words are compared by this many leading letters."""
 _OPPOSITES = (
     "more - less/fewer",
     "most - least/fewest",
@@ -121,7 +121,7 @@ _OPPOSITES = (
 
 
 def _leanings() -> dict[str, frozenset[int]]:
-    """Each word with the pairs it belongs to: positive for the left side, negative for the right."""
+    """Maps each word to its antonym pairs: positive for the left side, negative for the right side."""
     sides: dict[str, set[int]] = {}
     for index, pair in enumerate(_OPPOSITES, start=1):
         for sign, words in zip((1, -1), pair.split(" - "), strict=True):
@@ -134,52 +134,52 @@ _LEANINGS = _leanings()
 
 
 @dataclass(frozen=True, slots=True)
-class Details:
-    """What a sentence pins down, each in one spelling: 1,000 is 1000, and forty is 40."""
+class ClaimDetails:
+    """The checkable details of a text, normalised: 1,000 equals 1000, and forty equals 40."""
 
     numbers: frozenset[str]
     digits: frozenset[str]
-    """The numbers that are written in digits."""
+    """Numbers written in digits."""
     quantities: frozenset[tuple[str, str]]
-    """Numbers with what they count, where that is a measure: 40 % and 40 percent are the same."""
+    """Numbers with their unit of measure: 40 % equals 40 percent."""
     names: frozenset[str]
-    """Capitalised words, in lower case, that do not only open a sentence."""
+    """Capitalised words in lower case, except words that are capitalised only because they start a sentence."""
     identifiers: frozenset[str]
     words: frozenset[str]
-    """Every word in lower case: names are looked up among them."""
+    """Every word in lower case. Names are looked up here."""
     text: str
-    """All of it in lower case: identifiers are looked up in it."""
+    """The whole text in lower case. Identifiers are looked up here."""
     denied: frozenset[str]
-    """The first letters of the words that stand behind a "not"."""
+    """Leading letters of the words after a "not"."""
     leanings: frozenset[int]
-    """Which sides of the pairs of opposites are taken."""
+    """The sides taken in antonym pairs."""
 
-    def numbers_not_in(self, other: Details) -> frozenset[str]:
-        return frozenset(number for number in self.numbers - other.numbers if not self._implied(number, other))
+    def numbers_not_in(self, other: ClaimDetails) -> frozenset[str]:
+        return frozenset(number for number in self.numbers - other.numbers if not self._implies(number, other))
 
-    def measured_otherwise_in(self, other: Details) -> bool:
-        """Whether a number here counts one measure and there only others."""
+    def measured_otherwise_in(self, other: ClaimDetails) -> bool:
+        """True if a number has one unit here and only other units there."""
         there = {number for number, _ in other.quantities}
         return any(number in there for number, _ in self.quantities - other.quantities)
 
-    def names_not_in(self, other: Details) -> frozenset[str]:
-        return frozenset(name for name in self.names - other.words if not _varied(name, other.words))
+    def names_not_in(self, other: ClaimDetails) -> frozenset[str]:
+        return frozenset(name for name in self.names - other.words if not _has_variant(name, other.words))
 
-    def identifiers_not_in(self, other: Details) -> frozenset[str]:
+    def identifiers_not_in(self, other: ClaimDetails) -> frozenset[str]:
         return frozenset(name for name in self.identifiers - other.identifiers if name not in other.text)
 
-    def denies(self, other: Details) -> bool:
-        """Whether a word of both is denied in one of them, and none in the other."""
+    def denies(self, other: ClaimDetails) -> bool:
+        """True if a shared word is negated in exactly one of the two texts."""
         here = any(word[:_TELLING] in self.denied for word in other.words)
         there = any(word[:_TELLING] in other.denied for word in self.words)
         return here != there
 
-    def opposes(self, other: Details) -> bool:
-        """Whether a word here has its opposite there, and not itself."""
+    def opposes(self, other: ClaimDetails) -> bool:
+        """True if the other text has the antonym of a word here, and not the word."""
         return any(-leaning in other.leanings and leaning not in other.leanings for leaning in self.leanings)
 
-    def compared_with(self, other: Details) -> Iterator[str]:
-        """Each detail in words, with whether the other text has it."""
+    def compared_with(self, other: ClaimDetails) -> Iterator[str]:
+        """Describe each detail and whether the other text contains it."""
         gone = {
             "number": (self.numbers, self.numbers_not_in(other)),
             "name": (self.names, self.names_not_in(other)),
@@ -193,8 +193,8 @@ class Details:
             found = "found" if (number, measure) in other.quantities else "another measure" if elsewhere else "missing"
             yield f"measure {number} {measure}: {found}"
 
-    def _implied(self, number: str, other: Details) -> bool:
-        """A decade or a century by one of its years, and a bound by a number beyond it."""
+    def _implies(self, number: str, other: ClaimDetails) -> bool:
+        """Match a decade or century by one of its years, and a bound by a number beyond it."""
         if number.endswith("s"):
             years = [there for there in other.numbers if len(there) == 4]
             start = number.rstrip("'s").rstrip("0")
@@ -204,11 +204,11 @@ class Details:
 
 
 @lru_cache(maxsize=1024)
-def details(text: str) -> Details:
-    """The details of a sentence or of a passage."""
+def extract_details(text: str) -> ClaimDetails:
+    """Extract the details of a sentence or a passage."""
     full_years = _SHORT_YEAR.sub(r"\1 \2\3", text)
     lower = [match[0].replace("’", "'").lower() for match in _TOKEN.finditer(full_years)]
-    return Details(
+    return ClaimDetails(
         numbers=frozenset(_numbers(lower)),
         digits=frozenset(_numbers([word for word in lower if word[0].isdigit()])),
         quantities=frozenset(_quantities(text.lower())),
@@ -216,23 +216,23 @@ def details(text: str) -> Details:
         identifiers=frozenset(_identifiers(text)),
         words=frozenset(part for word in lower for part in (word, word.removesuffix("'s"))),
         text=text.lower(),
-        denied=frozenset(_denied(lower)),
+        denied=frozenset(_negated_stems(lower)),
         leanings=frozenset(leaning for word in lower for leaning in _LEANINGS.get(word, ())),
     )
 
 
-def combined(parts: Iterable[Details]) -> Details:
-    """What several texts pin down between them."""
+def merge_details(parts: Iterable[ClaimDetails]) -> ClaimDetails:
+    """Merge the details of several texts."""
     every = list(parts)
-    sets = [known.name for known in fields(Details) if known.name != "text"]
-    return Details(
+    sets = [known.name for known in fields(ClaimDetails) if known.name != "text"]
+    return ClaimDetails(
         text="\n".join(part.text for part in every),
         **{name: frozenset().union(*(getattr(part, name) for part in every)) for name in sets},
     )
 
 
 def _numbers(tokens: list[str]) -> Iterator[str]:
-    """Every number, spelled out or in digits; "two hundred" and "3 million" are one number each."""
+    """Every number, in words or digits; "two hundred" and "3 million" are one number each."""
     spelled = _Spelled()
     for word in tokens:
         token = _ORDINAL.sub("", word) if word[0].isdigit() else word
@@ -247,7 +247,7 @@ def _numbers(tokens: list[str]) -> Iterator[str]:
     yield from spelled.done()
 
 
-def _denied(tokens: list[str]) -> Iterator[str]:
+def _negated_stems(tokens: list[str]) -> Iterator[str]:
     for index, token in enumerate(tokens):
         if token in _NEGATIONS or token.endswith("n't"):
             behind = (word[:_TELLING] for word in tokens[index + 1 : index + 1 + _DENIED])
@@ -255,7 +255,7 @@ def _denied(tokens: list[str]) -> Iterator[str]:
 
 
 class _Spelled:
-    """A number as it is read word by word."""
+    """Accumulates a spelled-out number word by word."""
 
     def __init__(self) -> None:
         self._value: float | None = None
@@ -276,14 +276,14 @@ class _Spelled:
             yield from self.done()
 
     def done(self) -> Iterator[str]:
-        # One is said of almost anything without counting.
+        # "One" is rarely a count.
         if self._value is not None and self._value != 1:
             yield f"{self._value:.15g}"
         self._value = None
 
 
 def _value(token: str) -> float | None:
-    """The value of digits; None for what is no single number, such as the version 1.2.3."""
+    """Parse digits; None for tokens that are not a single number, such as the version 1.2.3."""
     try:
         return float(token.rstrip(",").replace(",", ""))
     except ValueError:
@@ -304,7 +304,7 @@ def _values(numbers: frozenset[str]) -> Iterator[float]:
 
 
 def _bound(number: str, text: str) -> int:
-    """1 when the text says more than the number, -1 when it says less, 0 when it says the number itself."""
+    """1 if the text states a lower bound ("over N"), -1 for an upper bound ("under N"), 0 for the exact number."""
     digits = rf"\W+(?:\w+\W+)?{re.escape(number)}(?![\d.,]*\d)"
     if _value(number) is None:
         return 0
@@ -313,10 +313,10 @@ def _bound(number: str, text: str) -> int:
     return -int(bool(re.search(rf"\b(?:under|less than|fewer than|below|at most|up to|smaller than){digits}", text)))
 
 
-def _varied(name: str, words: frozenset[str]) -> bool:
-    """Whether a word of the same stem is there (Libya, Libyan), or every part of a name with hyphens."""
+def _has_variant(name: str, words: frozenset[str]) -> bool:
+    """True if a word with the same stem occurs (Libya, Libyan), or every part of a hyphenated name."""
     if "-" in name:
-        return all(part in words or _varied(part, words) for part in name.split("-") if part)
+        return all(part in words or _has_variant(part, words) for part in name.split("-") if part)
     return len(name) >= 4 and any(word.startswith(name) or (len(word) >= 4 and name.startswith(word)) for word in words)
 
 
@@ -331,10 +331,10 @@ def _names(text: str) -> Iterator[str]:
 
 def _identifiers(text: str) -> Iterator[str]:
     for match in _CODE.finditer(text):
-        yield _bare(match[1])
+        yield _normalize_identifier(match[1])
     for match in _IDENTIFIER.finditer(text):
-        yield _bare(match[0])
+        yield _normalize_identifier(match[0])
 
 
-def _bare(identifier: str) -> str:
+def _normalize_identifier(identifier: str) -> str:
     return identifier.strip().removesuffix("()").strip(".,;:").lower()

@@ -1,4 +1,4 @@
-"""What happens while a question is answered, in order. The last event of a stream is always `Answered`."""
+"""The events of a question, in order. The last event of a stream is always `AnswerCompleted`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class State(StrEnum):
-    """Where a request is. Every one ends in completed or failed."""
+    """State of a request. Every request ends in completed or failed."""
 
     RECEIVED = "received"
     VALIDATING = "validating"
@@ -23,31 +23,31 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entered:
-    """The request has come to this state."""
+class StateChanged:
+    """The request entered a new state."""
 
     state: State
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
-    """These passages were found; after a second search, these as well."""
+class SourcesFound:
+    """Passages were retrieved; a second search adds its passages."""
 
     results: tuple[RetrievalResult, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """More of the answer, as it comes. What was said is proven only in `Answered`."""
+class TextDelta:
+    """A piece of the answer as it is generated. Only `AnswerCompleted` is verified."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """The proven answer, whole."""
+class AnswerCompleted:
+    """The complete, verified answer."""
 
     response: AgentResponse
 
 
-Event: TypeAlias = Entered | Searched | Said | Answered
+Event: TypeAlias = StateChanged | SourcesFound | TextDelta | AnswerCompleted

@@ -1,12 +1,8 @@
-"""Addresses in the open: what looks like one in what a model writes.
+"""Incremental scanning of a model's Markdown: URLs, code fences, source lists, links and HTML tags.
 
-Lines of an answer that are taken or left whole: code, link definitions, and the sources a model lists at the end.
-
-Where the constructs of Markdown and HTML end that begin at a given place, as far as the text has come.
-
-Each function says where the construct ends, `None` when what begins there is none, and raises `More` while that still
-depends on what follows. Where a renderer could see it either way, code is taken for text and text for a link: what is
-cleaned without need is a blemish, what is missed is a hole.
+Each `find_*_end` function returns where the construct ends, or None if there is no such construct. It raises
+`NeedMoreInput` while that depends on text that has not arrived. Where renderers disagree, code is treated as text and
+text as a link: sanitizing too much is a blemish, too little is a security hole.
 """
 
 from __future__ import annotations
@@ -18,27 +14,27 @@ from typing import TYPE_CHECKING, Self
 from bythebook.answers.citation_markers import HEADING
 
 if TYPE_CHECKING:
-    from bythebook.answers.citation_markers import Passages
+    from bythebook.answers.citation_markers import CitationResolver
 
 
-ADDRESS = re.compile(r"(?<![A-Za-z0-9])(?:(?:https?|ftp|file|wss?)://|mailto:|www\.)", re.IGNORECASE)
-END = re.compile(r"[\s<>\"`|\[\]{}【]")
+URL_START = re.compile(r"(?<![A-Za-z0-9])(?:(?:https?|ftp|file|wss?)://|mailto:|www\.)", re.IGNORECASE)
+URL_END = re.compile(r"[\s<>\"`|\[\]{}【]")
 LOOPBACK = re.compile(r"https?://(?:localhost|127\.0\.0\.1|0\.0\.0\.0)(?![\w.-])", re.IGNORECASE)
-# Without what stands before its sign, which may have been shown already.
+# Matches from the @ sign: the local part may already have been sent to the reader.
 EMAIL = re.compile(r"(?<=[\w.+-])@[\w-]+(?:\.[\w-]+)+")
 _LETTERS = re.compile(r"[A-Za-z]+")
 _LEADING = ("https", "ftp", "file", "wss", "mailto", "www")
 
 
-def is_none(word: str, before: str) -> bool:
-    """Whether a word that may go on is no address, however it goes on; `before` is what it continues, if anything."""
+def cannot_become_url(word: str, before: str) -> bool:
+    """True if no continuation of `word` can become a URL. `before` is the text directly in front of it."""
     attached = before.isascii() and before.isalnum()
     leads = not attached and any(scheme.startswith(word.lower()) for scheme in _LEADING)
     return _LETTERS.fullmatch(word) is not None and not leads
 
 
-def bare(url: str) -> str:
-    """The address without the marks of the sentence it stands in."""
+def strip_trailing_punctuation(url: str) -> str:
+    """Strip the punctuation of the surrounding sentence from a URL."""
     bare = url.rstrip(".,;:!?'*_~")
     return bare.rstrip(")") if bare.endswith(")") and bare.count("(") < bare.count(")") else bare
 
@@ -53,29 +49,29 @@ _ANNOUNCING = (
     "fuentes",
 )  # fmt: skip
 _DEEPEST = 3
-"""A fence that is indented further may be read as something else; it is moved to where it is always a fence."""
+"""Some renderers do not recognise a fence that is indented further; such a fence is moved to this indent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """The line that opened a block of code."""
+    """The line that opens a code block."""
 
     indent: int
     mark: str
 
     @classmethod
-    def opened_by(cls, line: str) -> Self | None:
+    def parse(cls, line: str) -> Self | None:
         match = _OPENING.match(line.rstrip("\n"))
         if match is None or (match[2][0] == "`" and "`" in match[3]):
             return None
         return cls(len(match[1].expandtabs(4)), match[2])
 
-    def closed_by(self, line: str) -> bool:
+    def is_closed_by(self, line: str) -> bool:
         stripped = line.strip()
         return stripped.startswith(self.mark) and not stripped.strip(self.mark[0])
 
-    def placed(self, line: str) -> str:
-        """The line where every renderer sees it inside the block: neither too deep nor less deep than its fence."""
+    def reindent(self, line: str) -> str:
+        """Re-indent a line of code so that every renderer keeps it inside the block."""
         body = line.lstrip(" \t")
         if not body.strip():
             return line
@@ -84,46 +80,46 @@ class Fence:
         return line if depth == wanted and "\t" not in line[:depth] else " " * wanted + body
 
 
-class Sources:
-    """Follows a list of sources through its lines."""
+class SourceListTracker:
+    """Recognises the lines of a source list at the end of an answer."""
 
-    def __init__(self, passages: Passages) -> None:
-        self._passages = passages
+    def __init__(self, resolver: CitationResolver) -> None:
+        self._resolver = resolver
         self._heading = ""
         self.listing = False
 
     def read(self, line: str) -> tuple[int, ...] | None:
-        """The passages to cite in place of this line; None when the line is not about sources."""
+        """Passages to cite in place of this line; None if the line does not belong to a source list."""
         if HEADING.fullmatch(line) and line.strip():
             self.listing, self._heading = True, line
             return ()
         if _SOURCES_SAID.fullmatch(line):
-            return self._passages.named(line.strip(" \n()*_>"))
+            return self._resolver.by_line(line.strip(" \n()*_>"))
         if not self.listing:
             return None
         if not line.strip():
             return ()
-        if _TELLING.search(line) or self._passages.named(_ENTRY.sub("", line, count=1).strip()):
+        if _TELLING.search(line) or self._resolver.by_line(_ENTRY.sub("", line, count=1).strip()):
             self._heading = ""
             return ()
         self.listing = False
         return None
 
-    def given_back(self) -> str:
-        """The heading that announced sources when other things follow it; empty when there is none."""
+    def take_heading(self) -> str:
+        """The heading of a source list that turned out to introduce ordinary text; empty if there is none."""
         if self.listing:
             return ""
         heading, self._heading = self._heading, ""
         return f"{heading.strip()}\n\n" if heading else ""
 
 
-def is_definition(line: str) -> bool:
-    """Whether the line says what a label stands for: `[1]: address` or `[^1]: where it is from`."""
+def is_link_definition(line: str) -> bool:
+    """True for a link or footnote definition: `[1]: url` or `[^1]: source`."""
     return bool(_DEFINITION.fullmatch(line.rstrip("\n")))
 
 
-def may_announce(line: str) -> bool:
-    """Whether an unfinished line may turn out to be one that is taken or left whole."""
+def may_be_special_line(line: str) -> bool:
+    """True if an unfinished line may become a fence, a definition or a source line."""
     body = line.lstrip(" \t")
     if not body or (body[0] in "`~" and (not body.strip(body[0]) or body.startswith(body[0] * 3))):
         return True
@@ -134,10 +130,10 @@ def may_announce(line: str) -> bool:
 
 
 LONGEST = 4000
-"""How far the end of a construct is looked for. The same for a text that comes at once and one that comes in pieces."""
+"""Maximum length of a construct. Streamed and complete text use the same limit."""
 
 _DEEPEST_NESTING = 20
-"""Brackets within brackets beyond this are nobody's link, and looking for their ends would take for ever."""
+"""Deeper nested brackets are not links. The limit bounds the time of the search."""
 _PARAGRAPH_ENDS = re.compile(r"\n[ \t]*\n")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w:-]*)")
 _PLACEHOLDER = re.compile(r"<[A-Za-z][\w |-]*>")
@@ -159,18 +155,18 @@ _TAGS = (
 )
 
 
-class More(Exception):
-    """It depends on what follows."""
+class NeedMoreInput(Exception):
+    """The result depends on text that has not arrived yet."""
 
 
-def after_bracket(text: str, start: int, *, final: bool) -> int | None:
-    """Behind the bracket that closes the one at `start`."""
+def find_bracket_end(text: str, start: int, *, final: bool) -> int | None:
+    """Index after the bracket that closes the one at `start`."""
     depth, at = 0, start
     for _ in range(LONGEST):
         char = text[at : at + 1]
         if not char or (char == "\n" and _PARAGRAPH_ENDS.match(text, at)):
-            return _undecided(final=final or bool(char))
-        if char == "`" and (code := after_code(text, at, final=final)):
+            return _not_found(final=final or bool(char))
+        if char == "`" and (code := find_code_end(text, at, final=final)):
             at = code
             continue
         depth += (char == "[") - (char == "]")
@@ -180,13 +176,13 @@ def after_bracket(text: str, start: int, *, final: bool) -> int | None:
     return None
 
 
-def after_destination(text: str, start: int, *, final: bool) -> int | None:
-    """Behind the parenthesis that closes the one at `start`."""
+def find_destination_end(text: str, start: int, *, final: bool) -> int | None:
+    """Index after the parenthesis that closes the one at `start`."""
     depth, at = 0, start
     for _ in range(LONGEST):
         char = text[at : at + 1]
         if not char or (char == "\n" and _PARAGRAPH_ENDS.match(text, at)):
-            return _undecided(final=final or bool(char))
+            return _not_found(final=final or bool(char))
         depth += (char == "(") - (char == ")")
         at += 2 if char == "\\" else 1
         if depth == 0:
@@ -194,45 +190,47 @@ def after_destination(text: str, start: int, *, final: bool) -> int | None:
     return None
 
 
-def after_code(text: str, start: int, *, final: bool) -> int | None:
-    """Behind the code span that begins with the backtick at `start`, if it ends on the same line."""
+def find_code_end(text: str, start: int, *, final: bool) -> int | None:
+    """Index after the code span that starts at `start`, if it ends on the same line."""
     run = len(text) - start - len(text[start:].lstrip("`"))
     line = text.find("\n", start)
     within = text[start : line if line >= 0 else len(text)][:LONGEST]
     unfinished = line < 0 and not final and len(within) < LONGEST
     closing = re.compile(rf"(?<!`){'`' * run}(?!`)").search(within, run)
-    # A backtick at the very end may be the first of several.
+    # A backtick at the end of the buffer may be the first of several.
     if unfinished and (closing is None or closing.end() == len(within)):
-        raise More
+        raise NeedMoreInput
     return start + closing.end() if closing else None
 
 
-def after_html(text: str, *, final: bool) -> int | None:
-    """Behind the tag, comment or address in angle brackets that the text begins with, and what only they may hold."""
+def find_html_end(text: str, *, final: bool) -> int | None:
+    """Index after the tag, comment or autolink at the start of the text, including the content of elements such as
+    <script>.
+    """
     if len(text) < 2:
-        return _undecided(final=final)
+        return _not_found(final=final)
     if not (text[1].isalpha() or text[1] in "/!?"):
         return None
     if len(text) < 4 and "<!--".startswith(text) and not final:
-        raise More
-    end = _behind("-->" if text.startswith("<!--") else ">", text, final=final)
+        raise NeedMoreInput
+    end = _find_after("-->" if text.startswith("<!--") else ">", text, final=final)
     if end is None:
         return None
     tag = _TAG.match(text)
     name = tag[2].lower() if tag and not tag[1] else ""
     if name in _WITH_CONTENT | _CITING and text[end - 2] != "/":
-        return _behind_closing(name, text, end, final=final) or end
+        return _find_closing_tag(name, text, end, final=final) or end
     return end
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether this stands for something to fill in, such as `<folder>`, and is no tag HTML knows."""
+    """True for a placeholder such as `<folder>` that is not an HTML tag."""
     tag = _TAG.match(text)
     return bool(_PLACEHOLDER.fullmatch(text)) and tag is not None and tag[2].lower() not in _TAGS
 
 
-def cited_by_tag(text: str) -> str:
-    """What a tag made for citing holds: "1" of `<cite>1</cite>`. Empty for any other."""
+def citation_in_tag(text: str) -> str:
+    """The citation inside a citing tag: "1" for `<cite>1</cite>`. Empty for other tags."""
     tag = _TAG.match(text)
     if tag is None or tag[2].lower() not in _CITING:
         return ""
@@ -241,22 +239,22 @@ def cited_by_tag(text: str) -> str:
     return (inner[1].strip() if inner else "") or (held[1] if held else "")
 
 
-def _behind(ending: str, text: str, *, final: bool) -> int | None:
+def _find_after(ending: str, text: str, *, final: bool) -> int | None:
     within = text[:LONGEST]
     at = within.find(ending)
     if at >= 0:
         return at + len(ending)
-    return _undecided(final=final or len(within) == LONGEST)
+    return _not_found(final=final or len(within) == LONGEST)
 
 
-def _behind_closing(name: str, text: str, start: int, *, final: bool) -> int | None:
+def _find_closing_tag(name: str, text: str, start: int, *, final: bool) -> int | None:
     closing = re.compile(rf"</{name}\s*>", re.IGNORECASE).search(text[: start + LONGEST], start)
     if closing is None:
-        return _undecided(final=final or len(text) >= start + LONGEST)
+        return _not_found(final=final or len(text) >= start + LONGEST)
     return closing.end()
 
 
-def _undecided(*, final: bool) -> int | None:
+def _not_found(*, final: bool) -> int | None:
     if not final:
-        raise More
+        raise NeedMoreInput
     return None

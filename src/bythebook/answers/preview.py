@@ -1,12 +1,12 @@
-"""Streaming: what a reader may see of an answer while the model is still writing it."""
+"""The sanitized preview of an answer while the model is still generating it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bythebook.answers.citation_markers import Passages, numbered
-from bythebook.answers.prompt_leak import Secret
-from bythebook.answers.sanitizer import Cleaner
+from bythebook.answers.citation_markers import CitationResolver, render_numbers
+from bythebook.answers.prompt_leak import PromptLeakFilter
+from bythebook.answers.sanitizer import StreamSanitizer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from bythebook.retrieval import RetrievalResult
 
 
-class Preview:
-    """The answer as it comes, not yet proven but already clean.
+class AnswerPreview:
+    """The answer as it is generated: sanitized, not yet verified.
 
-    Citations are the numbers of the passages that were found. The proven answer that takes its place at the end has
-    numbers of its own, one for each quote.
+    Citation numbers are the positions of the retrieved passages. The verified answer that replaces the preview numbers
+    its quotes from 1.
     """
 
     def __init__(self, results: Sequence[RetrievalResult], *, instructions: str = "") -> None:
-        """The `instructions` are what the model was told, and no reader is."""
-        self._secret = Secret(instructions, [result.text for result in results])
-        self._cleaner = Cleaner(Passages(results))
+        """`instructions` is the system prompt, which must not reach the reader."""
+        self._secret = PromptLeakFilter(instructions, [result.text for result in results])
+        self._cleaner = StreamSanitizer(CitationResolver(results))
 
     def feed(self, delta: str) -> str:
-        """What may be shown now. Empty while a marker, a link or a tag is still unfinished."""
-        return numbered(self._cleaner.feed(self._secret.feed(delta)))
+        """The text that is safe to show now. Empty while a marker, link or tag is incomplete."""
+        return render_numbers(self._cleaner.feed(self._secret.feed(delta)))
 
     def end(self) -> str:
-        """What was held back, now that the model is done."""
-        return numbered(self._cleaner.feed(self._secret.end()) + self._cleaner.end())
+        """The rest of the text, after the model has finished."""
+        return render_numbers(self._cleaner.feed(self._secret.end()) + self._cleaner.end())

@@ -1,7 +1,7 @@
-"""Secrecy: what the model was told is the owner's, so a model that recites it is not shown doing so.
+"""Keeps a model from reciting its system prompt to the reader.
 
-Proof removes most such sentences from an answer, but not those that say what the book lacks, and it comes only when the
-answer is whole. `Secret` is for the time before, while it is being written; `kept_secret` is for the whole of it.
+Verification removes most recited sentences, but not sentences about what the book lacks, and only when the answer is
+complete. `PromptLeakFilter` works on the stream; `remove_prompt_leaks` works on the complete answer.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ _WORD = re.compile(r"[^\W_]+")
 _SENTENCE = re.compile(r"(?:(?![.!?:]\s|\n).)*(?:[.!?:]\s|\n|\Z)", re.DOTALL)
 _PIECE = re.compile(r"[^\W_]+|[\W_]+")
 _BY_CHANCE = 4
-"""So many words in a row may be anyone's."""
+"""Runs of up to this many words match by chance."""
 _RECITED = 8
-"""So many are recited."""
+"""A run of this many words counts as a leak."""
 
 
-def kept_secret(answer: str, instructions: str, passages: Iterable[str]) -> str:
-    """The answer without its sentences that recite the instructions."""
+def remove_prompt_leaks(answer: str, instructions: str, passages: Iterable[str]) -> str:
+    """Remove the sentences that recite the instructions."""
     words = list(_WORD.finditer(answer))
     spoken = [word[0].casefold() for word in words]
     runs = [tuple(spoken[at : at + _RECITED]) for at in range(len(words) - _RECITED + 1)]
     told = _runs(instructions).intersection(runs)
     if not told:
         return answer
-    secret = _unknown(told, passages)
+    secret = _not_in_passages(told, passages)
     recited = [False] * len(answer)
     for at, run in enumerate(runs):
         if run in secret:
@@ -43,13 +43,13 @@ def kept_secret(answer: str, instructions: str, passages: Iterable[str]) -> str:
 
 @lru_cache(maxsize=8)
 def _runs(instructions: str) -> frozenset[Run]:
-    """Every so many words of the instructions that tell them."""
+    """All word n-grams of the instructions that identify them."""
     words = _words(instructions)
     return frozenset(tuple(words[at : at + _RECITED]) for at in range(len(words) - _RECITED + 1))
 
 
-def _unknown(runs: Iterable[Run], passages: Iterable[str]) -> frozenset[Run]:
-    """Those that do not stand in the passages as well: what does is no secret."""
+def _not_in_passages(runs: Iterable[Run], passages: Iterable[str]) -> frozenset[Run]:
+    """The n-grams that do not also occur in the passages; those in the passages are public."""
     known = [" ".join(_words(passage)) for passage in passages]
     return frozenset(run for run in runs if not any(" ".join(run) in text for text in known))
 
@@ -59,13 +59,13 @@ def _beginnings(runs: frozenset[Run]) -> frozenset[Run]:
     return frozenset(run[:length] for run in runs for length in range(1, _RECITED + 1))
 
 
-class Secret:
-    """Follows words as they come, and falls silent for good when they recite the instructions."""
+class PromptLeakFilter:
+    """Holds back words that may be a recital, and stops the output permanently once they are one."""
 
     def __init__(self, instructions: str, passages: Iterable[str] = ()) -> None:
         self._runs = _runs(instructions)
         self._begun = _beginnings(self._runs)
-        # Few answers have words of the instructions in a row: only then the passages are gone through.
+        # Few answers share several words in a row with the instructions. The passages are scanned only then.
         self._passages: Iterable[str] | None = passages
         self._run: Run = ()
         self._held = ""
@@ -73,11 +73,11 @@ class Secret:
         self._silent = False
 
     def feed(self, text: str) -> str:
-        """What of it may be shown now."""
+        """The part of the text that can be shown now."""
         return "".join(map(self._take, _PIECE.findall(text)))
 
     def end(self) -> str:
-        """What was held back, now that nothing follows."""
+        """The text that was held back, after the end of the answer."""
         return self._complete()
 
     def _take(self, piece: str) -> str:
@@ -89,19 +89,19 @@ class Secret:
         return self._complete() + ("" if self._silent else self._hold(piece))
 
     def _hold(self, piece: str) -> str:
-        """Only words that may be recited are held back, so that others come at once."""
+        """Hold back only words that may be a recital; release the others immediately."""
         if len(self._run) < _BY_CHANCE:
             return piece
         self._held += piece
         return ""
 
     def _complete(self) -> str:
-        """What can be told, now that a word is whole."""
+        """Decide about a complete word."""
         if not self._word or self._silent:
             return ""
         run = self._longest((*self._run, self._word.casefold())[-_RECITED:])
         if len(run) >= _BY_CHANCE and self._passages is not None:
-            self._begun, self._passages = _beginnings(_unknown(self._runs, self._passages)), None
+            self._begun, self._passages = _beginnings(_not_in_passages(self._runs, self._passages)), None
             run = self._longest(run)
         self._run, self._word = run, ""
         if len(run) == _RECITED:
@@ -112,7 +112,7 @@ class Secret:
         return released
 
     def _longest(self, run: Run) -> Run:
-        """As many of the last words as may begin to recite."""
+        """The longest suffix of the run that starts an n-gram of the instructions."""
         while run and run not in self._begun:
             run = run[1:]
         return run

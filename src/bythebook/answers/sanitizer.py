@@ -1,8 +1,8 @@
-"""Cleaning: what a model writes, piece by piece as it comes, with its citations as marks and without any other link.
+"""Sanitizes a model's Markdown while it streams: resolves citations and removes every other link.
 
-Link text stays and the link goes; an image and raw HTML go altogether; code is left as it is. A piece is let through
-once nothing that follows can change what becomes of it, so that the text is the same however it was cut up on its way,
-and nothing is ever shown that has to be taken back. `Cleaner` is both the stream and the whole: one way for both.
+The text of a link stays and its target goes; images and raw HTML are removed; code is unchanged. Text is released only
+when nothing that follows can change how it renders. The result therefore does not depend on how the text was split into
+deltas, and shown text never has to be taken back. Complete answers go through the same `StreamSanitizer`.
 """
 
 from __future__ import annotations
@@ -11,31 +11,37 @@ import re
 from typing import TYPE_CHECKING
 
 from bythebook.answers import markdown_scanner
-from bythebook.answers.citation_markers import SUPERSCRIPT_DIGITS, mark, positions, says_source, superscript
+from bythebook.answers.citation_markers import (
+    SUPERSCRIPT_DIGITS,
+    citation_mark,
+    find_positions,
+    is_source_label,
+    to_plain_digits,
+)
 from bythebook.answers.markdown_scanner import (
     Fence,
-    More,
-    Sources,
-    after_bracket,
-    after_code,
-    after_destination,
-    after_html,
-    cited_by_tag,
-    is_definition,
+    NeedMoreInput,
+    SourceListTracker,
+    citation_in_tag,
+    find_bracket_end,
+    find_code_end,
+    find_destination_end,
+    find_html_end,
+    is_link_definition,
     is_placeholder,
-    may_announce,
+    may_be_special_line,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from bythebook.answers.citation_markers import Passages
+    from bythebook.answers.citation_markers import CitationResolver
 
-# Our own marks, and characters nobody sees, in which a page could hide something.
+# Our private-use citation marks, and invisible characters that could hide instructions.
 _FORBIDDEN = re.compile(
     "[\U000f0000-\U000fffff\u0000-\u0008\u000b-\u001f\u007f\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]"
 )
-# A mark is no part of a word: what follows it must be seen beside it.
+# A citation mark ends a word: the text after it is checked together with the text before it.
 _WORD = re.compile(rf"[^\s\\`!\[(<【|{SUPERSCRIPT_DIGITS}\U000f0000-\U000fffff]+")
 _SPACE = re.compile(r"[^\S\n]+")
 _RISKY = re.compile(r"[\[<]|://|www\.|@", re.IGNORECASE)
@@ -48,19 +54,19 @@ _LONGEST_PARENTHESIS = 200
 _CLOSING = ".,;:!?)]}"
 
 
-class Cleaner:
-    """Takes text as it comes, gives out what may be shown."""
+class StreamSanitizer:
+    """Takes text as it arrives and returns the text that is safe to show."""
 
-    def __init__(self, passages: Passages) -> None:
-        self._passages = passages
+    def __init__(self, resolver: CitationResolver) -> None:
+        self._resolver = resolver
         self._held = ""
         self._line_starts = True
         self._fence: Fence | None = None
-        self._sources = Sources(passages)
+        self._sources = SourceListTracker(resolver)
         self._barred = False
-        """Whether a bar stands in code on this line."""
+        """True if this line has a pipe inside code."""
         self._angled = False
-        """Whether an angle bracket was opened and nothing has come that an address in it could not have."""
+        """True if an angle bracket is open and everything since could be part of a URL."""
         self._space = ""
         self._left_out = False
         self._tail = "\n"
@@ -68,16 +74,16 @@ class Cleaner:
         self._final = False
 
     def feed(self, text: str) -> str:
-        """What may be shown, now that `text` has come."""
+        """Add text and return what can be shown."""
         return self._take(_FORBIDDEN.sub("", text))
 
     def end(self) -> str:
-        """What is left, now that nothing follows."""
+        """Return the rest, after the end of the answer."""
         self._final = True
         return self._take("")
 
-    def again(self, text: str) -> str:
-        """A whole text that was put together from cleaned parts, with the marks it has."""
+    def resanitize(self, text: str) -> str:
+        """Sanitize a complete text assembled from sanitized parts, keeping its citation marks."""
         self._final = True
         return self._take(text)
 
@@ -86,14 +92,14 @@ class Cleaner:
         try:
             while self._held:
                 self._step()
-        except More:
+        except NeedMoreInput:
             pass
         shown = "".join(self._out)
         self._out.clear()
         return shown
 
     def _step(self) -> None:
-        """Deal with what the held text begins with."""
+        """Process the construct at the start of the buffer."""
         if self._line_starts:
             self._line()
             return
@@ -102,7 +108,7 @@ class Cleaner:
             self._space, self._line_starts, self._barred = "", True, False
             self._write("\n", drop=1)
         elif char.isspace():
-            # Where something was left out, one of the spaces around it is enough.
+            # Where text was removed, one of the two surrounding spaces is enough.
             twice = self._left_out and (self._space or self._tail[-1] == "\n")
             self._space += "" if twice else char
             self._held = self._held[1:]
@@ -118,44 +124,44 @@ class Cleaner:
     # Lines
 
     def _line(self) -> None:
-        """Lines that are to be taken or left whole: code, definitions, and lists of sources."""
+        """Process lines that are removed or kept as a whole: code, definitions and source lists."""
         end = self._held.find("\n") + 1
         whole = bool(end) or self._final
         line = self._held[: end or len(self._held)]
-        if self._fence is not None or (whole and (opened := Fence.opened_by(line))):
+        if self._fence is not None or (whole and (opened := Fence.parse(line))):
             self._code_line(line, self._fence or opened, whole=whole)
-        elif not whole and (self._sources.listing or may_announce(line)):
-            raise More
-        elif whole and is_definition(line):
+        elif not whole and (self._sources.listing or may_be_special_line(line)):
+            raise NeedMoreInput
+        elif whole and is_link_definition(line):
             self._held = self._held[len(line) :]
         elif whole and (found := self._sources.read(line)) is not None:
             self._cite(found, drop=len(line))
             if found:
                 self._write("\n")
         else:
-            if heading := self._sources.given_back():
+            if heading := self._sources.take_heading():
                 self._write(heading)
             self._line_starts = False
 
     def _code_line(self, line: str, fence: Fence | None, *, whole: bool) -> None:
         if not whole or fence is None:
-            raise More
-        placed = fence.placed(line)
-        # A bar beside the opening fence makes it the head of a table, if what follows looks like one.
+            raise NeedMoreInput
+        placed = fence.reindent(line)
+        # A pipe beside the opening fence could turn the line into a table header.
         self._write(placed if self._fence is not None else placed.replace("|", ""), drop=len(line))
-        self._fence = None if self._fence is not None and fence.closed_by(line) else fence
+        self._fence = None if self._fence is not None and fence.is_closed_by(line) else fence
 
-    # What a line is made of
+    # Inline constructs
 
     def _word(self) -> None:
         match = _WORD.match(self._held)
         word = match[0] if match else self._held[0]
         beside = "" if self._space else self._tail[-1]
-        # What stands before it, if that is the beginning of the same word.
+        # The text directly in front, if it may be the beginning of the same word.
         before = "" if self._left_out else beside
-        if len(word) == len(self._held) and not markdown_scanner.is_none(word, before):
+        if len(word) == len(self._held) and not markdown_scanner.cannot_become_url(word, before):
             self._wait()
-        if address := markdown_scanner.ADDRESS.search(before + word, len(before)):
+        if address := markdown_scanner.URL_START.search(before + word, len(before)):
             start = address.start() - len(before)
             self._write(word[:start], drop=start)
             self._address()
@@ -166,15 +172,15 @@ class Cleaner:
             self._write(word.replace("]:", "] :"), drop=len(word))
 
     def _address(self) -> None:
-        """An address in the open: a citation, or gone. Only one on the reader's own machine may stay, as code."""
-        end = markdown_scanner.END.search(self._held)
+        """A bare URL becomes a citation or is removed. Only a loopback URL stays, as code."""
+        end = markdown_scanner.URL_END.search(self._held)
         if end is None:
             self._wait()
-        bare = markdown_scanner.bare(self._held[: end.start() if end else len(self._held)])
+        bare = markdown_scanner.strip_trailing_punctuation(self._held[: end.start() if end else len(self._held)])
         if markdown_scanner.LOOPBACK.match(bare):
             self._write(f"`{bare}`", drop=len(bare))
         else:
-            self._cite(self._passages.at(bare), drop=len(bare))
+            self._cite(self._resolver.at(bare), drop=len(bare))
 
     def _escape(self) -> None:
         if len(self._held) < 2:
@@ -184,13 +190,13 @@ class Cleaner:
         self._write(self._held[:size], drop=size)
 
     def _code(self) -> None:
-        """Code stays as it is. Backticks without a partner go, or the next ones would pair with them.
+        """Keep code unchanged. Remove unpaired backticks, because they would pair with later ones.
 
-        A bar may end a cell of a table, and then the code on this line pairs up differently: what could be a link in
-        it is not left to code any more.
+        A pipe may end a table cell, after which the code spans of the line pair up differently. Code that contains a
+        possible link is therefore removed once the line has a pipe in code.
         """
         run = len(self._held) - len(self._held.lstrip("`"))
-        end = after_code(self._held, 0, final=self._final)
+        end = find_code_end(self._held, 0, final=self._final)
         code = self._held[:end]
         self._barred = self._barred or (end is not None and "|" in code)
         if end is None or (self._barred and _RISKY.search(code)):
@@ -203,9 +209,9 @@ class Cleaner:
         if size == len(self._held):
             self._wait()
         raised = self._held[:size]
-        # A power stands behind a digit or a short symbol, a footnote behind a word or at the end of a sentence.
+        # An exponent follows a digit or a short symbol; a footnote follows a word or ends a sentence.
         follows = re.search(r"(?:[^\W\d_]{3}|[.,;:!?)\"”’])\Z", self._tail)
-        found = self._passages.counted(superscript(raised)) if follows and not self._space else None
+        found = self._resolver.by_number(to_plain_digits(raised)) if follows and not self._space else None
         if found is None:
             self._write(raised, drop=size)
         else:
@@ -219,7 +225,7 @@ class Cleaner:
             self._literal()
             return
         inner = self._held[1:end]
-        found = self._passages.counted(inner) or self._passages.titled(inner.partition("†")[0])
+        found = self._resolver.by_number(inner) or self._resolver.by_title(inner.partition("†")[0])
         self._cite(found, drop=end + 1)
 
     def _image(self) -> None:
@@ -228,52 +234,52 @@ class Cleaner:
         if self._held[1:2] != "[":
             self._literal()
             return
-        end = after_bracket(self._held, 1, final=self._final)
+        end = find_bracket_end(self._held, 1, final=self._final)
         if end is None:
             self._held = self._held[1:]
             return
         self._leave_out(self._behind_target(end))
 
     def _behind_target(self, end: int) -> int:
-        """Behind the address or the label that follows a bracket, if one does."""
+        """Index after the destination or the label that follows a bracket, if there is one."""
         if end >= len(self._held):
             self._wait()
-        after = {"(": after_destination, "[": after_bracket}.get(self._held[end : end + 1])
+        after = {"(": find_destination_end, "[": find_bracket_end}.get(self._held[end : end + 1])
         return (after(self._held, end, final=self._final) if after else None) or end
 
     def _bracket(self) -> None:
-        end = after_bracket(self._held, 0, final=self._final)
+        end = find_bracket_end(self._held, 0, final=self._final)
         if end is None:
             self._literal()
             return
         behind = self._behind_target(end)
         inner, target = self._held[1 : end - 1], self._held[end:behind]
         if target.startswith("("):
-            self._link(inner, self._passages.at(_destination(target)), drop=behind)
-        elif target and self._passages.counted(inner) is None:
-            self._link(inner, self._passages.labelled(target[1:-1].lstrip("^")), drop=behind)
+            self._link(inner, self._resolver.at(_destination(target)), drop=behind)
+        elif target and self._resolver.by_number(inner) is None:
+            self._link(inner, self._resolver.by_label(target[1:-1].lstrip("^")), drop=behind)
         else:
             self._label(inner, drop=end)
 
     def _link(self, inner: str, found: tuple[int, ...], *, drop: int) -> None:
-        """A link: only its text stays, to be cleaned like any other, and the citation if it leads to a passage."""
-        counted = self._passages.counted(inner)
-        titled = self._passages.titled(inner)
-        if counted is not None or titled or says_source(inner):
+        """Replace a link by its text, which is sanitized in turn, and by a citation if it points to a passage."""
+        counted = self._resolver.by_number(inner)
+        titled = self._resolver.by_title(inner)
+        if counted is not None or titled or is_source_label(inner):
             self._cite(found or counted or titled, drop=drop)
         else:
-            self._held = inner + "".join(map(mark, found)) + self._held[drop:]
+            self._held = inner + "".join(map(citation_mark, found)) + self._held[drop:]
 
     def _label(self, inner: str, *, drop: int) -> None:
-        """Brackets without a link: a footnote, numbers, a title, or simply brackets."""
-        counted = self._passages.counted(inner)
+        """Brackets that are not a link: a footnote, citation numbers, a title or plain brackets."""
+        counted = self._resolver.by_number(inner)
         if inner.startswith("^"):
-            self._cite(self._passages.labelled(inner[1:]), drop=drop)
+            self._cite(self._resolver.by_label(inner[1:]), drop=drop)
         elif counted is not None and not (inner.strip() == "0" and self._tail[-1:].isalnum() and not self._space):
             self._cite(counted, drop=drop)
-        elif titled := self._passages.titled(inner):
+        elif titled := self._resolver.by_title(inner):
             self._cite(titled, drop=drop)
-        elif says_source(inner):
+        elif is_source_label(inner):
             self._leave_out(drop)
         else:
             self._literal()
@@ -283,26 +289,26 @@ class Cleaner:
         said = self._held[:size]
         if match := _BRACKETED.fullmatch(said.rstrip()) if said.endswith(")") else _BRACKETED.match(said):
             labels = re.findall(r"\[\^?([^\]]*)\]", match[1])
-            self._cite([at for label in labels for at in self._passages.labelled(label)], drop=match.end())
+            self._cite([at for label in labels for at in self._resolver.by_label(label)], drop=match.end())
             return
         match = _COUNTED.match(said)
-        counted = self._passages.counted(match[1]) if match and not self._attached() else None
+        counted = self._resolver.by_number(match[1]) if match and not self._follows_a_word() else None
         if match and counted:
             self._cite(counted, drop=match.end())
             return
         match = _SOURCED.match(said)
-        if match and (found := self._passages.named(match[1])):
+        if match and (found := self._resolver.by_line(match[1])):
             self._cite(found, drop=match.end())
         elif match and (
-            says_source(match[1])
-            or re.fullmatch(rf"\s*{markdown_scanner.ADDRESS.pattern}\S+\s*", match[1], re.IGNORECASE)
+            is_source_label(match[1])
+            or re.fullmatch(rf"\s*{markdown_scanner.URL_START.pattern}\S+\s*", match[1], re.IGNORECASE)
         ):
             self._leave_out(match.end())
         else:
             self._literal()
 
     def _parenthesis_to_read(self) -> int:
-        """How much must be looked at: up to the first word behind the parenthesis, if it may cite at all."""
+        """Length of the parenthesis to examine: up to the first word after it, if it may be a citation."""
         inner = self._held[1:].lstrip().lower()
         if not inner or any(word.startswith(inner) for word in _MAY_CITE):
             self._wait()
@@ -315,37 +321,37 @@ class Cleaner:
         return end.end() if end else len(within)
 
     def _html(self) -> None:
-        end = after_html(self._held, final=self._final)
+        end = find_html_end(self._held, final=self._final)
         if end is None:
             self._literal()
             return
         tag = self._held[:end]
         if is_placeholder(tag):
             self._write(f"`{tag}`", drop=end)
-        elif markdown_scanner.ADDRESS.match(tag, 1):
-            self._cite(self._passages.at(tag[1:-1]), drop=end)
-        elif cited := cited_by_tag(tag):
-            found = self._passages.counted(cited)
-            self._cite(found if found is not None else self._passages.named(cited), drop=end)
+        elif markdown_scanner.URL_START.match(tag, 1):
+            self._cite(self._resolver.at(tag[1:-1]), drop=end)
+        elif cited := citation_in_tag(tag):
+            found = self._resolver.by_number(cited)
+            self._cite(found if found is not None else self._resolver.by_line(cited), drop=end)
         else:
             href = re.search(r"href\s*=\s*[\"']?([^\"'\s>]+)", tag)
-            self._cite(self._passages.at(href[1]) if href else (), drop=end)
+            self._cite(self._resolver.at(href[1]) if href else (), drop=end)
 
-    # Writing
+    # Output
 
     def _literal(self) -> None:
         self._write(self._held[0], drop=1)
 
     def _wait(self) -> None:
-        """For what follows, unless nothing does."""
+        """Wait for more input, unless the text is complete."""
         if not self._final:
-            raise More
+            raise NeedMoreInput
 
-    def _attached(self) -> bool:
+    def _follows_a_word(self) -> bool:
         return not self._space and (self._tail[-1:].isalnum() or self._tail[-1:] == "_")
 
     def _cite(self, found: Iterable[int], *, drop: int = 0) -> None:
-        marks = "".join(map(mark, dict.fromkeys(found)))
+        marks = "".join(map(citation_mark, dict.fromkeys(found)))
         if marks:
             self._write(marks, drop=drop)
         else:
@@ -356,7 +362,7 @@ class Cleaner:
         self._left_out = True
 
     def _write(self, text: str, *, drop: int = 0) -> None:
-        """Let the text through, and never let two harmless pieces become a link together."""
+        """Append the text, and keep two harmless pieces from forming a link together."""
         self._held = self._held[drop:]
         if self._left_out and text[:1] in _CLOSING and self._tail[-1:] in ".,;:!?\n":
             text = text.lstrip(".,;:")
@@ -365,14 +371,14 @@ class Cleaner:
         closes = self._left_out and text[0] in _CLOSING
         space = "" if closes or (self._left_out and self._tail[-1:].isspace()) else self._space
         last = (self._tail + space)[-1]
-        bracket = last == "]" or bool(positions(last))
-        opens = text[0] in "([:" or bool(positions(text[0]))
+        bracket = last == "]" or bool(find_positions(last))
+        opens = text[0] in "([:" or bool(find_positions(text[0]))
         joins = (
             (last == text[0] == "`")
             or (bracket and opens)
             or (last == "!" and opens)
             or (last == "<" and (text[0].isalpha() or text[0] in "/!?"))
-            # A backslash that escaped nothing would now take the edge off a backtick that keeps code code.
+            # A backslash that escaped nothing would now escape the backtick of a code span.
             or (last == "\\" and text[0] == "`" and _escapes(self._tail + space))
         )
         if self._angled and not space and not joins:
@@ -383,18 +389,18 @@ class Cleaner:
         self._space, self._left_out = "", False
 
 
-def clean(text: str, passages: Passages) -> str:
-    """The whole of a text, cleaned."""
-    cleaner = Cleaner(passages)
+def sanitize(text: str, resolver: CitationResolver) -> str:
+    """Sanitize a complete text."""
+    cleaner = StreamSanitizer(resolver)
     return cleaner.feed(text) + cleaner.end()
 
 
 def _escapes(text: str) -> bool:
-    """Whether a backslash at the end of the text escapes what follows, and is not itself escaped."""
+    """True if the text ends in a backslash that escapes the next character."""
     return (len(text) - len(text.rstrip("\\"))) % 2 == 1
 
 
 def _destination(target: str) -> str:
-    """The address in the parentheses of a link, without its title."""
+    """The URL inside the parentheses of a link, without the title."""
     inner = target[1:-1].strip()
     return inner[1:].partition(">")[0] if inner.startswith("<") else (inner.split() or [""])[0]

@@ -1,14 +1,12 @@
-"""Proof: every sentence a model said is held against the passages it was given, and keeps its place only with a quote.
+"""Verification: every sentence of a model's answer needs a quote from the retrieved passages, or it is removed.
 
-What happens to sentences that claim nothing themselves:
+Parts that claim nothing themselves:
 
-- A heading, an introduction ("Here is how:") or a turn of phrase ("In summary,") stays with what it belongs to, and
-  goes with it.
-- A sentence that says the book lacks something cannot be quoted. It stays beside something proven, as the honest end
-  of half an answer. When nothing else is left the answer is no answer: `declined` says so, and it is for the caller
-  to refuse.
+- A heading, an introduction ("Here is how:") or a phrase ("In summary,") stays or goes with the part it belongs to.
+- A sentence that says the book lacks something cannot be quoted. It stays beside verified sentences. If nothing else is
+  left, `declined` is true and the caller refuses the question.
 
-Blocks: an answer in Markdown taken apart into what can be proven or removed on its own, and put together again.
+The answer's Markdown is parsed into blocks, verified sentence by sentence, and assembled again.
 """
 
 from __future__ import annotations
@@ -21,17 +19,23 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Literal
 
 from bythebook.answers import SentenceProof
-from bythebook.answers.citation_markers import Passages, mark, numbered, positions, unmarked
+from bythebook.answers.citation_markers import (
+    CitationResolver,
+    citation_mark,
+    find_positions,
+    render_numbers,
+    strip_marks,
+)
 from bythebook.answers.markdown_scanner import Fence
-from bythebook.answers.sanitizer import Cleaner, clean
-from bythebook.answers.support import Desk, read
-from bythebook.chunking.sentences import sentences
-from bythebook.retrieval import citation
+from bythebook.answers.sanitizer import StreamSanitizer, sanitize
+from bythebook.answers.support import PassageMatcher, compare_by_meaning
+from bythebook.chunking.sentences import split_sentences
+from bythebook.retrieval import to_citation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bythebook.answers.support import Lexicon, Quote, Support
+    from bythebook.answers.support import CandidateQuote, Support, TermWeights
     from bythebook.embeddings import Embedder
     from bythebook.retrieval import Citation, RetrievalResult
 
@@ -43,7 +47,9 @@ if TYPE_CHECKING:
 UNVERIFIED = "[unverified]"
 _ONLY_SOURCES = "what would stay is nothing but a list of sources"
 _CODE_QUOTED = 0.7
-"""How much of a block of code must stand in a passage. A reader runs it as it is, so likeness is not enough."""
+"""Minimum share of a code block that a passage must contain. Readers run code unchanged, so similarity is not
+enough.
+"""
 _LONGEST_INTRODUCTION = 14
 
 _LACKS = re.compile(
@@ -71,8 +77,8 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?|\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A sentence that stays, with the numbers of its citations."""
+class VerifiedSentence:
+    """A sentence that stays, with its citation numbers."""
 
     text: str
     numbers: tuple[int, ...]
@@ -80,8 +86,8 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Doubted:
-    """A sentence no passage bears out, and why not."""
+class RejectedSentence:
+    """A sentence that no passage supports, with the reason."""
 
     text: str
     reason: str
@@ -89,23 +95,23 @@ class Doubted:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What is left of a model's answer."""
+    """The verified part of a model's answer."""
 
     text: str
-    """In Markdown, citations as [1], [2] in the order they appear. Empty when nothing was proven."""
+    """Markdown with citations [1], [2] in order of appearance. Empty if nothing was verified."""
     citations: tuple[Citation, ...]
-    kept: tuple[Kept, ...]
-    doubted: tuple[Doubted, ...]
-    """What was removed, or marked as unverified."""
+    kept: tuple[VerifiedSentence, ...]
+    rejected: tuple[RejectedSentence, ...]
+    """Sentences that were removed or marked as unverified."""
     sentences: tuple[SentenceProof, ...]
-    """Everything the model said, in its order, with what became of it and why."""
+    """Every sentence of the answer, in order, with its verdict and reason."""
     declined: bool
-    """Whether the model itself said that the book does not say."""
+    """True if the model said that the book does not cover the question."""
     milliseconds: float
 
     @property
     def proven(self) -> bool:
-        """Whether anything is left to answer with."""
+        """True if anything is left to answer with."""
         return bool(self.citations)
 
 
@@ -114,74 +120,77 @@ class _Verdict(Enum):
     DOUBTED = auto()
     LACKS = auto()
     EMPTY = auto()
-    """It claims nothing: it goes with its neighbours."""
+    """Claims nothing: stays or goes with its neighbours."""
 
 
 async def prove(
     answer: str,
     results: Sequence[RetrievalResult],
     *,
-    edition: Lexicon,
+    snapshot: TermWeights,
     embedder: Embedder,
     unsupported: Unsupported = "remove",
 ) -> Proof:
-    """Hold every sentence of the answer against the passages it was given."""
+    """Verify every sentence of the answer against the retrieved passages."""
     started = time.perf_counter()
-    desk = Desk(results, edition)
+    desk = PassageMatcher(results, snapshot)
     parts = [
         _Part(block, one.text, desk.look_up(_body(one.text, block.kind), named=one.named))
-        for block in blocks(clean(answer, Passages(results, aliases=answer)))
+        for block in parse_blocks(sanitize(answer, CitationResolver(results, aliases=answer)))
         for one in block.said
     ]
     claims = [part for part in parts if part.claims]
-    read_closely = await read([part.support for part in claims], embedder)
+    read_closely = await compare_by_meaning([part.support for part in claims], embedder)
     closely = dict(zip(map(id, claims), read_closely, strict=True))
-    judged = _judged([replace(part, support=closely.get(id(part), part.support)) for part in parts])
-    return _written(judged, unsupported=unsupported, started=started)
+    judged = _judge([replace(part, support=closely.get(id(part), part.support)) for part in parts])
+    return _assemble_proof(judged, unsupported=unsupported, started=started)
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A sentence of the answer, in its block."""
+    """A sentence of the answer with its block and its evidence."""
 
-    block: Block
+    block: AnswerBlock
     text: str
     support: Support
 
     @property
     def claims(self) -> bool:
-        """Whether it says something that can be true or false."""
-        prose = self.block.kind in (Kind.PARAGRAPH, Kind.ITEM, Kind.ROW)
+        """True if the sentence can be true or false."""
+        prose = self.block.kind in (AnswerBlockKind.PARAGRAPH, AnswerBlockKind.ITEM, AnswerBlockKind.ROW)
         return prose and any(word not in _SAYS_NOTHING for word in _WORD.findall(self.text.lower()))
 
     @property
     def introduces(self) -> bool:
-        return self.text.rstrip("*_ ").endswith(":") and self.block.kind in (Kind.PARAGRAPH, Kind.ITEM)
+        return self.text.rstrip("*_ ").endswith(":") and self.block.kind in (
+            AnswerBlockKind.PARAGRAPH,
+            AnswerBlockKind.ITEM,
+        )
 
     @property
     def heads(self) -> int:
-        """The level of the heading it is, a line in bold being the lowest; 0 when it is none."""
-        if self.block.kind is Kind.HEADING:
+        """Heading level, 7 for a line in bold; 0 if it is not a heading."""
+        if self.block.kind is AnswerBlockKind.HEADING:
             return self.block.lead.count("#")
-        bold = self.block.kind is Kind.PARAGRAPH and len(self.block.said) == 1 and _BOLD.fullmatch(self.text)
+        bold = self.block.kind is AnswerBlockKind.PARAGRAPH and len(self.block.said) == 1 and _BOLD.fullmatch(self.text)
         return 7 if bold and not self.support.holds else 0
 
 
-def _body(text: str, kind: Kind) -> str:
-    return "\n".join(text.split("\n")[1:-1]) if kind is Kind.CODE else text
+def _body(text: str, kind: AnswerBlockKind) -> str:
+    return "\n".join(text.split("\n")[1:-1]) if kind is AnswerBlockKind.CODE else text
 
 
-def _judged(parts: Sequence[_Part]) -> list[tuple[_Part, _Verdict]]:
+def _judge(parts: Sequence[_Part]) -> list[tuple[_Part, _Verdict]]:
     judged = [(part, _verdict(part)) for part in parts]
-    # The first row of a table names its columns.
+    # The first row of a table is its header.
     for index, (part, _) in enumerate(judged[1:], start=1):
-        if part.block.kind is Kind.RULE and judged[index - 1][0].block.kind is Kind.ROW:
+        if part.block.kind is AnswerBlockKind.RULE and judged[index - 1][0].block.kind is AnswerBlockKind.ROW:
             judged[index - 1] = (judged[index - 1][0], _Verdict.EMPTY)
     return judged
 
 
 def _verdict(part: _Part) -> _Verdict:
-    if part.block.kind is Kind.CODE:
+    if part.block.kind is AnswerBlockKind.CODE:
         return _Verdict.PROVEN if part.support.features.quoted >= _CODE_QUOTED else _Verdict.DOUBTED
     if not part.claims or part.heads:
         return _Verdict.EMPTY
@@ -193,44 +202,44 @@ def _verdict(part: _Part) -> _Verdict:
     return _Verdict.EMPTY if part.introduces and short and not part.support.objection else _Verdict.DOUBTED
 
 
-def _written(judged: Sequence[tuple[_Part, _Verdict]], *, unsupported: Unsupported, started: float) -> Proof:
-    """The answer made of what stays, its citations numbered as they come."""
+def _assemble_proof(judged: Sequence[tuple[_Part, _Verdict]], *, unsupported: Unsupported, started: float) -> Proof:
+    """Assemble the answer from the parts that stay, and number the citations in order."""
     proven = any(verdict is _Verdict.PROVEN for _, verdict in judged)
-    stays = _staying([verdict for _, verdict in judged], [part for part, _ in judged], unsupported)
-    numbers: dict[Quote, int] = {}
-    kept: list[Kept] = []
+    stays = _select_remaining([verdict for _, verdict in judged], [part for part, _ in judged], unsupported)
+    numbers: dict[CandidateQuote, int] = {}
+    kept: list[VerifiedSentence] = []
     written: list[tuple[_Part, str]] = []
     sentences: list[SentenceProof] = []
     for (part, verdict), stay in zip(judged, stays, strict=True):
         if not (stay and proven):
-            sentences.append(_explained(part, verdict, ()))
+            sentences.append(_explain(part, verdict, ()))
             continue
         quotes = part.support.quotes if verdict is _Verdict.PROVEN else ()
         cited = tuple(numbers.setdefault(quote, len(numbers) + 1) for quote in quotes)
-        note = "".join(map(mark, cited)) if verdict is not _Verdict.DOUBTED else UNVERIFIED
-        text = noted(part.text, note, part.block.kind)
+        note = "".join(map(citation_mark, cited)) if verdict is not _Verdict.DOUBTED else UNVERIFIED
+        text = append_note(part.text, note, part.block.kind)
         written.append((part, text))
-        kept.append(Kept(numbered(text), cited, part.support.confidence if cited else 0.0))
-        sentences.append(_explained(part, verdict, cited, stays=True))
-    doubted = [Doubted(part.text, _reason(part)) for part, verdict in judged if verdict is _Verdict.DOUBTED]
-    text = numbered(Cleaner(Passages(())).again(_joined(written)))
+        kept.append(VerifiedSentence(render_numbers(text), cited, part.support.confidence if cited else 0.0))
+        sentences.append(_explain(part, verdict, cited, stays=True))
+    doubted = [RejectedSentence(part.text, _reason(part)) for part, verdict in judged if verdict is _Verdict.DOUBTED]
+    text = render_numbers(StreamSanitizer(CitationResolver(())).resanitize(_join_parts(written)))
     if not all(f"[{number}]" in text for number in numbers.values()):
-        # What stays looks like a list of sources once it stands together: no answer is better than half of one.
+        # The remaining parts together look like a source list. An empty answer is better than half of one.
         text, numbers, kept = "", {}, []
         sentences = [replace(one, verdict="removed", reason=_ONLY_SOURCES, citations=()) for one in sentences]
     return Proof(
         text=text,
-        citations=tuple(citation(quote.result, quote.start, quote.end, number=n) for quote, n in numbers.items()),
+        citations=tuple(to_citation(quote.result, quote.start, quote.end, number=n) for quote, n in numbers.items()),
         kept=tuple(kept),
-        doubted=tuple(doubted),
+        rejected=tuple(doubted),
         sentences=tuple(sentences),
         declined=any(verdict is _Verdict.LACKS for _, verdict in judged),
         milliseconds=(time.perf_counter() - started) * 1000,
     )
 
 
-def _explained(part: _Part, verdict: _Verdict, cited: tuple[int, ...], *, stays: bool = False) -> SentenceProof:
-    """What became of a part, and why."""
+def _explain(part: _Part, verdict: _Verdict, cited: tuple[int, ...], *, stays: bool = False) -> SentenceProof:
+    """The verdict on a part, with the reason."""
     reasons = {
         _Verdict.PROVEN: f"{part.support.features.quoted:.0%} of what it says stands in its quotes",
         _Verdict.DOUBTED: _reason(part),
@@ -248,45 +257,52 @@ def _explained(part: _Part, verdict: _Verdict, cited: tuple[int, ...], *, stays:
     )
 
 
-def _joined(written: Sequence[tuple[_Part, str]]) -> str:
-    """The sentences in their blocks again."""
-    whole: list[tuple[Block, str]] = []
+def _join_parts(written: Sequence[tuple[_Part, str]]) -> str:
+    """Join the sentences into their blocks again."""
+    whole: list[tuple[AnswerBlock, str]] = []
     for part, text in written:
         if whole and whole[-1][0] is part.block:
             whole[-1] = (part.block, f"{whole[-1][1]} {text}")
         else:
             whole.append((part.block, text))
-    return joined(whole)
+    return join_blocks(whole)
 
 
-def _staying(verdicts: Sequence[_Verdict], parts: Sequence[_Part], unsupported: Unsupported) -> list[bool]:
+def _select_remaining(verdicts: Sequence[_Verdict], parts: Sequence[_Part], unsupported: Unsupported) -> list[bool]:
     alive = {_Verdict.PROVEN, _Verdict.DOUBTED} if unsupported == "mark" else {_Verdict.PROVEN}
     return [
         verdict in alive
         or verdict is _Verdict.LACKS
-        or (verdict is _Verdict.EMPTY and any(verdicts[other] in alive for other in _belonging(parts, index)))
+        or (verdict is _Verdict.EMPTY and any(verdicts[other] in alive for other in _dependents(parts, index)))
         for index, verdict in enumerate(verdicts)
     ]
 
 
-def _belonging(parts: Sequence[_Part], index: int) -> list[int]:
-    """What an empty part stands or falls with."""
+def _dependents(parts: Sequence[_Part], index: int) -> list[int]:
+    """The parts that decide whether an empty part stays."""
     part = parts[index]
     after = range(index + 1, len(parts))
     if part.heads:
         return list(takewhile(lambda other: not 0 < parts[other].heads <= part.heads, after))
-    if part.block.kind in (Kind.ROW, Kind.RULE):
-        return list(takewhile(lambda other: parts[other].block.kind in (Kind.ROW, Kind.RULE), after))
+    if part.block.kind in (AnswerBlockKind.ROW, AnswerBlockKind.RULE):
+        return list(
+            takewhile(lambda other: parts[other].block.kind in (AnswerBlockKind.ROW, AnswerBlockKind.RULE), after)
+        )
     same = [other for other in range(len(parts)) if parts[other].block is part.block]
     if not part.introduces:
         return same
-    follows = takewhile(lambda other: not parts[other].heads and _still_introduced(parts, index, other), after)
+    follows = takewhile(lambda other: not parts[other].heads and _follows_introduction(parts, index, other), after)
     return list(follows)
 
 
-def _still_introduced(parts: Sequence[_Part], index: int, other: int) -> bool:
-    """The very next thing is introduced, and the list, table or code that follows it."""
-    return other == index + 1 or parts[other].block.kind in (Kind.ITEM, Kind.ROW, Kind.RULE, Kind.CODE)
+def _follows_introduction(parts: Sequence[_Part], index: int, other: int) -> bool:
+    """True for the part directly after an introduction, and for the list, table or code that follows."""
+    return other == index + 1 or parts[other].block.kind in (
+        AnswerBlockKind.ITEM,
+        AnswerBlockKind.ROW,
+        AnswerBlockKind.RULE,
+        AnswerBlockKind.CODE,
+    )
 
 
 def _reason(part: _Part) -> str:
@@ -306,11 +322,11 @@ _RULE = re.compile(r"\s*\|?\s*:?-{2,}[\s:|-]*$|\s*(?:[-*_]\s*){3,}$")
 _CODE = re.compile(r"`[^`\n]*`")
 _MARKS = "\U000f0000-\U000f0fff"
 _AROUND = re.compile(rf"\(\s*([{_MARKS}][{_MARKS}\s,;]*)\)")
-# A marker behind the full stop belongs to the sentence before it.
+# A citation mark after the full stop belongs to the sentence before it.
 _BEHIND = re.compile(rf"([.!?…:]+[\"'”’)*_]*)(\s*[{_MARKS}]+)(?=\s|$|[^\w{_MARKS}])")
 
 
-class Kind(StrEnum):
+class AnswerBlockKind(StrEnum):
     PARAGRAPH = "paragraph"
     ITEM = "item"
     HEADING = "heading"
@@ -320,50 +336,50 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A sentence, a row or a block of code, and the passages the model named for it."""
+class AnswerSentence:
+    """A sentence, table row or code block, with the passages the model cited for it."""
 
     text: str
     named: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """Some of an answer's lines that belong together."""
+class AnswerBlock:
+    """Consecutive lines of an answer that belong together."""
 
-    kind: Kind
+    kind: AnswerBlockKind
     lead: str
-    """What stands in front: the mark of a list item, of a heading or of a quotation."""
-    said: tuple[Said, ...]
+    """The list marker, heading marker or quotation marker in front."""
+    said: tuple[AnswerSentence, ...]
     apart: bool
-    """Whether an empty line stands before it."""
+    """True if an empty line comes before it."""
 
 
-def blocks(text: str) -> list[Block]:
-    """The blocks of a cleaned answer, in order."""
-    found: list[Block] = []
-    for block in _blocks(text):
-        if found and not block.said and block.kind is not Kind.RULE:
+def parse_blocks(text: str) -> list[AnswerBlock]:
+    """Parse a sanitized answer into blocks."""
+    found: list[AnswerBlock] = []
+    for block in _scan_blocks(text):
+        if found and not block.said and block.kind is not AnswerBlockKind.RULE:
             continue
         if found and found[-1].said and block.said and not any(said.text for said in block.said):
-            # Markers on a line of their own belong to what stands above.
-            found[-1] = _also_named(found[-1], block.said[0].named)
+            # Citation marks on a separate line belong to the block above.
+            found[-1] = _add_citations(found[-1], block.said[0].named)
         elif block.said:
             found.append(block)
     return found
 
 
-def _blocks(text: str) -> Iterator[Block]:
+def _scan_blocks(text: str) -> Iterator[AnswerBlock]:
     apart, fence, code = False, None, list[str]()
     paragraph: list[str] = []
     for line in [*text.splitlines(), ""]:
         if fence is not None:
             code.append(line)
-            if fence.closed_by(line):
-                yield Block(Kind.CODE, "", (Said("\n".join(code), ()),), apart)
+            if fence.is_closed_by(line):
+                yield AnswerBlock(AnswerBlockKind.CODE, "", (AnswerSentence("\n".join(code), ()),), apart)
                 fence, code, apart = None, [], False
             continue
-        opened = Fence.opened_by(line)
+        opened = Fence.parse(line)
         if paragraph and (opened or not line.strip() or _begins(line)):
             yield _prose(paragraph, apart)
             paragraph, apart = [], False
@@ -377,23 +393,32 @@ def _blocks(text: str) -> Iterator[Block]:
         else:
             paragraph.append(line)
     if code:
-        yield Block(Kind.CODE, "", (Said("\n".join([*code, fence.mark if fence else ""]).rstrip(), ()),), apart)
+        yield AnswerBlock(
+            AnswerBlockKind.CODE,
+            "",
+            (AnswerSentence("\n".join([*code, fence.mark if fence else ""]).rstrip(), ()),),
+            apart,
+        )
 
 
 def _begins(line: str) -> bool:
-    """Whether the line begins something new rather than going on with the paragraph."""
+    """True if the line starts a new block instead of continuing the paragraph."""
     return bool(_HEADING.match(line) or _ITEM.match(line) or _RULE.match(line) or line.lstrip().startswith(("|", ">")))
 
 
-def _row(line: str, apart: bool) -> Block:
+def _row(line: str, apart: bool) -> AnswerBlock:
     if _RULE.match(line):
-        return Block(Kind.RULE, "", (Said(line.strip(), ()),), apart)
-    return Block(Kind.ROW, "", (_said(line.strip()),), apart)
+        return AnswerBlock(AnswerBlockKind.RULE, "", (AnswerSentence(line.strip(), ()),), apart)
+    return AnswerBlock(AnswerBlockKind.ROW, "", (_parse_sentence(line.strip()),), apart)
 
 
-def _prose(lines: list[str], apart: bool) -> Block:
-    kind, lead = Kind.PARAGRAPH, ""
-    for pattern, meant in ((_HEADING, Kind.HEADING), (_ITEM, Kind.ITEM), (_QUOTE, Kind.PARAGRAPH)):
+def _prose(lines: list[str], apart: bool) -> AnswerBlock:
+    kind, lead = AnswerBlockKind.PARAGRAPH, ""
+    for pattern, meant in (
+        (_HEADING, AnswerBlockKind.HEADING),
+        (_ITEM, AnswerBlockKind.ITEM),
+        (_QUOTE, AnswerBlockKind.PARAGRAPH),
+    ):
         if match := pattern.match(lines[0]):
             kind, lead = meant, match[0]
             break
@@ -401,39 +426,41 @@ def _prose(lines: list[str], apart: bool) -> Block:
     whole = " ".join([first.strip(), *(_QUOTE.sub("", line).strip() for line in lines[1:])])
     whole = _AROUND.sub(r"\1", whole)
     settled = _BEHIND.sub(lambda found: found[2].strip() + found[1], whole)
-    # A full stop in code ends no sentence.
+    # A full stop inside code does not end a sentence.
     masked = _CODE.sub(lambda code: "X" * len(code[0]), settled)
-    return Block(kind, lead, tuple(_said(settled[start:end]) for start, end in sentences(masked)), apart)
+    return AnswerBlock(
+        kind, lead, tuple(_parse_sentence(settled[start:end]) for start, end in split_sentences(masked)), apart
+    )
 
 
-def _said(text: str) -> Said:
-    return Said(unmarked(text).strip(), positions(text))
+def _parse_sentence(text: str) -> AnswerSentence:
+    return AnswerSentence(strip_marks(text).strip(), find_positions(text))
 
 
-def _also_named(block: Block, named: tuple[int, ...]) -> Block:
+def _add_citations(block: AnswerBlock, named: tuple[int, ...]) -> AnswerBlock:
     last = block.said[-1]
-    with_more = Said(last.text, tuple(dict.fromkeys([*last.named, *named])))
-    return Block(block.kind, block.lead, (*block.said[:-1], with_more), block.apart)
+    with_more = AnswerSentence(last.text, tuple(dict.fromkeys([*last.named, *named])))
+    return AnswerBlock(block.kind, block.lead, (*block.said[:-1], with_more), block.apart)
 
 
 _END = re.compile(r"[.!?…:;]+[\"'”’)*_`]*$|\s*\|$")
 
 
-def noted(said: str, note: str, kind: Kind) -> str:
-    """The sentence with a note in front of its full stop, the row with it in its last cell, code with it below."""
+def append_note(said: str, note: str, kind: AnswerBlockKind) -> str:
+    """Append a note before the full stop of a sentence, in the last cell of a row, or below code."""
     if not note:
         return said
-    if kind is Kind.CODE:
+    if kind is AnswerBlockKind.CODE:
         return f"{said}\n\n{note}"
     end = _END.search(said)
     at = end.start() if end and end.start() else len(said)
     return f"{said[:at]} {note}{said[at:]}"
 
 
-def joined(parts: list[tuple[Block, str]]) -> str:
-    """Blocks with their texts as one answer again."""
+def join_blocks(parts: list[tuple[AnswerBlock, str]]) -> str:
+    """Join blocks with their texts into one answer."""
     out = ""
     for block, text in parts:
-        between = "\n\n" if block.apart or block.kind in (Kind.CODE, Kind.HEADING) else "\n"
+        between = "\n\n" if block.apart or block.kind in (AnswerBlockKind.CODE, AnswerBlockKind.HEADING) else "\n"
         out += (between if out else "") + block.lead + text
     return out

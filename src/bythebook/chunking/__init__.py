@@ -1,4 +1,4 @@
-"""Chunks: pages cut into pieces small enough to find and whole enough to read."""
+"""Chunks: parts of a page that are small enough to retrieve and complete enough to read."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A contiguous piece of one section of a page: `page.text[start:end]` is `text`, to the character."""
+    """A contiguous part of one section of a page: `page.text[start:end] == text`."""
 
     chunk_id: str
-    """A UUID whose first half is the document's, so that the chunks of a page are known by their ids alone."""
+    """A UUID whose first half is that of the document, so that the ids of a page's chunks share a prefix."""
     document_id: str
     url: str
     title: str
@@ -18,7 +18,7 @@ class Chunk:
     start: int
     end: int
     chunk_index: int
-    """Its place among the chunks of its page, from 0."""
+    """Its position among the chunks of its page, from 0."""
     token_count: int
     heading_hierarchy: tuple[str, ...]
     """The page's title, then every heading above the text."""
@@ -26,18 +26,18 @@ class Chunk:
     module_name: str
     chapter_id: str
     content_hash: str
-    """Of `embedded`: two chunks with the same hash have the same vector."""
+    """A hash of `embedded`: two chunks with the same hash have the same vector."""
     created_at: str
-    """When its page last changed, as the source says."""
+    """When its page was last modified, according to the source."""
     fence: str = ""
-    """The line that opened the code block the text begins inside of, where one had to be cut."""
+    """The opening line of the code block in which the text begins, if a code block had to be split."""
 
     @property
     def embedded(self) -> str:
-        """What is turned into a vector and indexed by its words: the text below its heading path."""
-        return under(self.heading_hierarchy, self.text)
+        """The text that is embedded and indexed by terms: the heading path and the text."""
+        return with_headings(self.heading_hierarchy, self.text)
 
 
-def under(headings: tuple[str, ...], text: str) -> str:
-    """`text` with its heading path in front."""
+def with_headings(headings: tuple[str, ...], text: str) -> str:
+    """`text` with its heading path prepended."""
     return f"{' > '.join(headings)}\n{text}" if headings else text

@@ -1,4 +1,4 @@
-"""Where sentences begin and end, as offsets, so that a sentence can be quoted to the character."""
+"""Sentence segmentation with character offsets."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# The mark that ends a sentence, what may close after it, and the white space before the next one. Chinese and
-# Japanese write no space there.
+# The mark that ends a sentence, closing quotes and brackets, and the white space before the next sentence. Chinese
+# and Japanese have no white space there.
 _END = re.compile(r"[.!?…]+[\"'”’)\]*_]*(?=\s)|[。！？｡]+[」』”’）]*|\n+")
 
 # A full stop after one of these does not end a sentence.
@@ -18,43 +18,43 @@ _ABBREVIATIONS = frozenset(
     "prof ref resp sec sr st viz vol vs".split()
 )
 _LAST_WORD = re.compile(r"[\w.&]+$")
-_STARTS = re.compile(r"\s*[\"'“‘(\[*_`<$-]*[^\W_a-z]")
+_SENTENCE_START = re.compile(r"\s*[\"'“‘(\[*_`<$-]*[^\W_a-z]")
 
 
-def sentences(text: str) -> Iterator[tuple[int, int]]:
+def split_sentences(text: str) -> Iterator[tuple[int, int]]:
     """Yield the `(start, end)` of each sentence in order, without the white space around it.
 
-    A line break always ends a sentence: what stands on a line of its own in a list or a table is read on its own.
+    A line break always ends a sentence: a line of a list or a table is a unit.
     """
     begin = 0
     for mark in _END.finditer(text):
-        if mark.start() < begin or not _ends(text, mark):
+        if mark.start() < begin or not _ends_sentence(text, mark):
             continue
-        yield from _trimmed(text, begin, mark.end())
+        yield from _trim(text, begin, mark.end())
         begin = mark.end()
-    yield from _trimmed(text, begin, len(text))
+    yield from _trim(text, begin, len(text))
 
 
-def _ends(text: str, mark: re.Match[str]) -> bool:
+def _ends_sentence(text: str, mark: re.Match[str]) -> bool:
     if mark[0][0] not in ".…":
         return True
-    if not _STARTS.match(text, mark.end()):
+    if not _SENTENCE_START.match(text, mark.end()):
         return False
     word = _LAST_WORD.search(text, max(0, mark.start() - 24), mark.start())
     if word is None:
         return True
     last = word[0].rstrip(".").lower()
     initial = len(last) == 1 and last.isalpha() and last not in "ai" and word[0][0].isupper()
-    return not (last in _ABBREVIATIONS or initial or _numbers_a_line(text, word))
+    return not (last in _ABBREVIATIONS or initial or _is_item_number(text, word))
 
 
-def _numbers_a_line(text: str, word: re.Match[str]) -> bool:
+def _is_item_number(text: str, word: re.Match[str]) -> bool:
     """Whether the word is the number in front of a list item: `1. First`."""
     line = text.rfind("\n", 0, word.start()) + 1
     return word[0].isdigit() and not text[line : word.start()].strip()
 
 
-def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _trim(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     piece = text[start:end]
     stripped = piece.strip()
     if stripped:

@@ -10,47 +10,47 @@ import os
 import sys
 
 from bythebook.cli import ask
-from bythebook.cli.console import FAILED, WRONG, complain, leave, say
+from bythebook.cli.console import FAILED, USAGE_ERROR, exit_now, report_error, say
 from bythebook.errors import BookError, ConfigurationError, InputError
 
 
 def main() -> None:
     """Run the command line; a failure becomes a message and an exit code."""
-    # A process can be started with its streams closed: what it says then goes nowhere.
+    # A process can be started with closed streams. Its output is discarded then.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115, PTH123 - open until the process ends
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115, PTH123
     try:
         _run()
     except BookError as error:
-        complain(error, as_object="--json" in sys.argv)
-        sys.exit(WRONG if isinstance(error, ConfigurationError | InputError) else FAILED)
+        report_error(error, as_object="--json" in sys.argv)
+        sys.exit(USAGE_ERROR if isinstance(error, ConfigurationError | InputError) else FAILED)
     except BrokenPipeError:
-        _say_no_more()  # Whoever was reading has left.
+        _discard_stdout()  # Whoever was reading has left.
         sys.exit(FAILED)
     except OSError as error:
         if error.filename is None:
-            _say_no_more()
-            say(f"error: it could not be written down: {error.strerror or error}.")
+            _discard_stdout()
+            say(f"error: the output could not be written: {error.strerror or error}.")
             sys.exit(FAILED)
         reason = ConfigurationError(f"{str(error.filename)!r} cannot be used: {error.strerror}. Check the path.")
-        complain(reason, as_object="--json" in sys.argv)
-        sys.exit(WRONG)
+        report_error(reason, as_object="--json" in sys.argv)
+        sys.exit(USAGE_ERROR)
 
 
-def _say_no_more() -> None:
-    """Let go of standard output: Python would complain once more when it closes the stream."""
+def _discard_stdout() -> None:
+    """Redirect standard output to the null device, else Python reports the error again when it closes the stream."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run() -> None:
-    if asked := ask.read(sys.argv[1:]):
-        # One answer and the process is gone: what little garbage it makes need not be looked for.
+    if arguments := ask.parse_arguments(sys.argv[1:]):
+        # The process ends after one answer, so garbage collection is not worth its time.
         gc.disable()
-        # The model, the index and the imports load side by side; whoever waits for its turn must not wait long.
+        # The model, the index and the modules are loaded in parallel threads. A short switch interval lets all advance.
         sys.setswitchinterval(0.0005)
-        # No large matrix is ever multiplied: threads for that would only have to be started.
+        # No large matrices are multiplied, so the threads of OpenBLAS would only cost their start.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        ask.answer(asked, then=leave)
+        ask.answer(arguments, then=exit_now)
     else:
         from bythebook.cli.app import app
 

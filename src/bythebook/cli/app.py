@@ -1,4 +1,4 @@
-"""The commands, put together."""
+"""The typer application with all commands."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bythebook.cli import (
 
 app = typer.Typer(
     name="bythebook",
-    help="Answers questions only from a book's pages, and proves every sentence with a quote.",
+    help="Answers questions from the pages of a book and proves every sentence with a quote.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -40,15 +40,15 @@ app.command()(gaps.gaps)
 app.command()(status.status)
 app.command()(config.config)
 app.command()(demo.demo)
-app.add_typer(evaluate.app, name="eval", help="How well the book finds, answers and refuses.")
-app.add_typer(keys.app, name="keys", help="Who may ask over the network.")
-app.add_typer(index.app, name="index", help="Where the book is kept: on this disk, or on a Qdrant server.")
-app.add_typer(model.app, name="model", help="The embedding model that runs on this machine.")
+app.add_typer(evaluate.app, name="eval", help="Golden questions, and evaluation on datasets.")
+app.add_typer(keys.app, name="keys", help="API keys and site tokens.")
+app.add_typer(index.app, name="index", help="Generations of the book on this disk and on a Qdrant server.")
+app.add_typer(model.app, name="model", help="The local embedding model.")
 
 
 @app.callback(invoke_without_command=True)
 def _version(
-    version: bool = typer.Option(False, "--version", help="Print the version and leave.", is_eager=True),
+    version: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True),
 ) -> None:
     if version:
         from importlib.metadata import version as installed_version

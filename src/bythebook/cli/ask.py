@@ -1,9 +1,6 @@
-"""What `bythebook ask` does, once its arguments are read.
+"""`bythebook ask`: one question, one answer.
 
-A plain question is the one thing people type and wait for. Its arguments are read here, without typer, which takes
-about as long to import and to set up as the answer takes to find.
-
-`bythebook ask`: one question, one proven answer.
+Its arguments are parsed here, without typer: importing typer takes about as long as finding the answer.
 """
 
 from __future__ import annotations
@@ -14,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from bythebook.answers import AgentRequest
-from bythebook.cli.console import bold, dim, echo, print_json, run, say, settings
-from bythebook.cli.options import BaseUrl, DataDir, Filtered, Json, Model, TopK  # noqa: TC001 - typer reads them
-from bythebook.embeddings.minilm.embedder import begin
+from bythebook.cli.console import bold, dim, echo, load_settings, print_json, run, say
+from bythebook.cli.options import BaseUrl, DataDir, FilterOption, Json, Model, TopK  # noqa: TC001 - typer reads them
+from bythebook.embeddings.minilm.embedder import start_loading
 from bythebook.index import Filters
 
 if TYPE_CHECKING:
@@ -37,7 +34,7 @@ _VALUES = {
 }
 
 
-class Asked(NamedTuple):
+class AskArguments(NamedTuple):
     """The arguments of `ask`."""
 
     question: str
@@ -51,74 +48,74 @@ class Asked(NamedTuple):
     base_url: str | None = None
 
 
-def read(arguments: Sequence[str]) -> Asked | None:
-    """The arguments of a plain `ask`. None for whatever typer must see: other commands, help, and mistakes."""
-    given: dict[str, Any] = {}
-    if arguments[:1] != ["ask"]:
+def parse_arguments(argv: Sequence[str]) -> AskArguments | None:
+    """Parse the arguments of a plain `ask`. None if typer must handle them: other commands, help, and errors."""
+    values: dict[str, Any] = {}
+    if argv[:1] != ["ask"]:
         return None
-    rest = iter(arguments[1:])
+    rest = iter(argv[1:])
     for argument in rest:
         name, _, value = argument.partition("=")
-        if not argument.startswith("-") and "question" not in given:
-            given["question"] = argument
+        if not argument.startswith("-") and "question" not in values:
+            values["question"] = argument
         elif argument in _FLAGS:
-            given[_FLAGS[argument]] = True
-        elif name not in _VALUES or not _take(given, name, value or next(rest, "")):
+            values[_FLAGS[argument]] = True
+        elif name not in _VALUES or not _add_option(values, name, value or next(rest, "")):
             return None
-    return Asked(**given) if "question" in given else None
+    return AskArguments(**values) if "question" in values else None
 
 
-def _take(given: dict[str, Any], option: str, value: str) -> bool:
-    """Note the value of an option. Says whether it can be one."""
+def _add_option(values: dict[str, Any], option: str, value: str) -> bool:
+    """Store the value of an option. False if the value is invalid."""
     name = _VALUES[option]
     if not value or value.startswith("-") or (name == "top_k" and not (value.isascii() and value.isdigit())):
         return False
     if name == "filters":
-        given[name] = (*given.get(name, ()), value)
+        values[name] = (*values.get(name, ()), value)
     else:
-        given[name] = {"top_k": int, "data_dir": Path}.get(name, str)(value)
+        values[name] = {"top_k": int, "data_dir": Path}.get(name, str)(value)
     return True
 
 
-def answer(asked: Asked, *, then: Callable[[], None] = lambda: None) -> None:
-    """Find the answer, print it, and `then` do this, all before the book is closed."""
-    chosen = settings(
-        data_dir=asked.data_dir,
-        retrieval_threshold=asked.threshold,
-        model=asked.model,
-        base_url=asked.base_url,
+def answer(arguments: AskArguments, *, then: Callable[[], None] = lambda: None) -> None:
+    """Print the answer, then call `then` before the book is closed."""
+    settings = load_settings(
+        data_dir=arguments.data_dir,
+        retrieval_threshold=arguments.threshold,
+        model=arguments.model,
+        base_url=arguments.base_url,
     )
-    request = AgentRequest(asked.question, top_k=asked.top_k, filters=Filters.parse(asked.filters))
-    begun = begin(chosen.model_folder)
+    request = AgentRequest(arguments.question, top_k=arguments.top_k, filters=Filters.parse(arguments.filters))
+    begun = start_loading(settings.model_folder)
 
     async def work() -> None:
         from bythebook.book import Book
 
-        async with Book.open(chosen, say=say, begun=begun) as book:
-            book.part()
-            _show(await book.ask(request), asked)
-            await book.settle()
+        async with Book.open(settings, say=say, pending_session=begun) as book:
+            book.defer_log_writes()
+            _print_response(await book.ask(request), arguments)
+            await book.flush()
             then()
 
     run(work())
 
 
-def _show(response: AgentResponse, asked: Asked) -> None:
-    if asked.json:
+def _print_response(response: AgentResponse, arguments: AskArguments) -> None:
+    if arguments.json:
         print_json(response)
         return
-    show_answer(response)
-    if asked.show_sources:
+    print_answer(response)
+    if arguments.show_sources:
         echo("")
-        show_passages(response.sources)
+        print_passages(response.sources)
 
 
-def show_answer(response: AgentResponse) -> None:
-    """The answer, then each citation with its page and the address that opens it at the quote."""
-    echo("\n".join(_lines(response)))
+def print_answer(response: AgentResponse) -> None:
+    """Print the answer, then each citation with its page and the URL that opens it at the quote."""
+    echo("\n".join(_answer_lines(response)))
 
 
-def _lines(response: AgentResponse) -> Iterator[str]:
+def _answer_lines(response: AgentResponse) -> Iterator[str]:
     yield response.answer
     if response.citations:
         yield ""
@@ -127,8 +124,8 @@ def _lines(response: AgentResponse) -> Iterator[str]:
         yield dim(f"    {citation.url}")
 
 
-def show_passages(results: Sequence[RetrievalResult]) -> None:
-    """Each passage with where it stands and how near it is."""
+def print_passages(results: Sequence[RetrievalResult]) -> None:
+    """Print each passage with its heading path, URL and score."""
     for result in results:
         path = " > ".join(result.heading_hierarchy)
         address = f"{result.url}#{result.anchor}" if result.anchor else result.url
@@ -138,20 +135,20 @@ def show_passages(results: Sequence[RetrievalResult]) -> None:
 
 
 def ask(
-    question: Annotated[str, typer.Argument(help="What you want to know.", show_default=False)],
+    question: Annotated[str, typer.Argument(help="Your question.", show_default=False)],
     top_k: TopK = None,
     threshold: Annotated[
-        str | None, typer.Option(help="'auto', or the least cosine from 0 to 1 to answer from.", show_default=False)
+        str | None, typer.Option(help="'auto', or the minimum cosine of an answer, from 0 to 1.", show_default=False)
     ] = None,
-    show_sources: Annotated[
-        bool, typer.Option("--show-sources", help="Also print the passages that were found.")
-    ] = False,
-    filters: Filtered = None,
+    show_sources: Annotated[bool, typer.Option("--show-sources", help="Also print the retrieved passages.")] = False,
+    filters: FilterOption = None,
     model: Model = None,
     base_url: BaseUrl = None,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
     """Answer a question from the book, or say that the book does not cover it."""
-    asked = Asked(question, top_k, threshold, show_sources, tuple(filters or ()), data_dir, json, model, base_url)
-    answer(asked)
+    arguments = AskArguments(
+        question, top_k, threshold, show_sources, tuple(filters or ()), data_dir, json, model, base_url
+    )
+    answer(arguments)

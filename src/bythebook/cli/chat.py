@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bythebook.answers.events import Answered, Entered, Said, Searched, State
-from bythebook.cli.ask import show_answer, show_passages
-from bythebook.cli.console import INTERRUPTED, say, settings
+from bythebook.answers.events import AnswerCompleted, SourcesFound, State, StateChanged, TextDelta
+from bythebook.cli.ask import print_answer, print_passages
+from bythebook.cli.console import INTERRUPTED, load_settings, say
 from bythebook.cli.options import BaseUrl, DataDir, Json, Model  # noqa: TC001 - typer reads them
 from bythebook.errors import BookError
-from bythebook.serialization import as_json, error_response
+from bythebook.serialization import error_to_dict, to_json
 
 if TYPE_CHECKING:
     from bythebook.answers import AgentResponse
@@ -27,28 +27,28 @@ if TYPE_CHECKING:
 
 HELP = """\
 /new       start a new conversation        /sources   the passages behind the last answer
-/clear     forget what was said so far     /history   what was said so far
-/save FILE write the conversation down     /exit      leave (also quit, exit, bye, q, Ctrl-D)"""
-_LEAVING = {"/exit", "/quit", "quit", "exit", "bye", "q"}
-_CLEARING = {"/clear", "clear", "reset", "/reset"}
+/clear     clear the conversation          /history   show the conversation
+/save FILE save the conversation           /exit      leave (also quit, exit, bye, q, Ctrl-D)"""
+_EXIT_COMMANDS = {"/exit", "/quit", "quit", "exit", "bye", "q"}
+_CLEAR_COMMANDS = {"/clear", "clear", "reset", "/reset"}
 
 
 def chat(
     session: Annotated[
-        str | None, typer.Option(help="Go on with the conversation with this id.", show_default=False)
+        str | None, typer.Option(help="Continue the conversation with this id.", show_default=False)
     ] = None,
-    resume: Annotated[bool, typer.Option("--continue", help="Go on with the last conversation.")] = False,
+    resume: Annotated[bool, typer.Option("--continue", help="Continue the latest conversation.")] = False,
     model: Model = None,
     base_url: BaseUrl = None,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Talk with the book: follow-ups are understood, Ctrl-C stops an answer, Ctrl-D ends the conversation."""
+    """Have a conversation with the book. Ctrl-C stops an answer, Ctrl-D ends the conversation."""
     from bythebook.book import Book
 
-    chosen = settings(data_dir=data_dir, model=model, base_url=base_url)
+    chosen = load_settings(data_dir=data_dir, model=model, base_url=base_url)
     if sys.stdin.isatty():
-        # Whoever was started in the background ignores Ctrl-C from birth; at a terminal it is how people leave.
+        # A background process inherits an ignored SIGINT. At a terminal, Ctrl-C must work.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with asyncio.Runner() as runner:
@@ -56,18 +56,18 @@ def chat(
             try:
                 talk = runner.run(_open(book, session, resume=resume))
                 talk.as_json = json
-                _converse(runner, talk)
+                _read_lines(runner, talk)
             finally:
                 runner.run(book.__aexit__(None, None, None))
     except KeyboardInterrupt:
-        # Pressed once more while Python clears up, it would end as if it had been killed.
+        # A second Ctrl-C during the cleanup would end the process with the wrong exit code.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         say("")
         sys.exit(INTERRUPTED)
 
 
 @dataclass(slots=True)
-class _Talk:
+class _ChatSession:
     """A conversation at the terminal."""
 
     book: Book
@@ -77,53 +77,53 @@ class _Talk:
     found: tuple[Any, ...] = field(default_factory=tuple)
 
 
-async def _open(book: Book, session: str | None, *, resume: bool) -> _Talk:
+async def _open(book: Book, session: str | None, *, resume: bool) -> _ChatSession:
     if resume and session is None:
         latest = await (await book.conversations()).latest(user_id="", limit=1)
         session = latest[0].id if latest else None
-    return _Talk(book, (await book.conversation(session)).id)
+    return _ChatSession(book, (await book.conversation(session)).id)
 
 
-def _converse(runner: asyncio.Runner, talk: _Talk) -> None:
+def _read_lines(runner: asyncio.Runner, talk: _ChatSession) -> None:
     at_terminal = sys.stdin.isatty() and not talk.as_json
     if at_terminal:
         with suppress(ImportError):
             import readline  # noqa: F401 - makes input() remember and edit lines
-        say(f"Conversation {talk.session_id}. Ask the book; /help shows what else you can do.")
+        say(f"Conversation {talk.session_id}. Ask the book; /help lists the commands.")
     while True:
         try:
             line = input("\n> " if at_terminal else "").strip()
         except EOFError:
             return
-        if line.lower() in _LEAVING:
+        if line.lower() in _EXIT_COMMANDS:
             return
         if line:
-            _take(runner, talk, line)
+            _handle_line(runner, talk, line)
 
 
-def _take(runner: asyncio.Runner, talk: _Talk, line: str) -> None:
-    """Do what a line asks for. Whatever goes wrong, the conversation goes on."""
+def _handle_line(runner: asyncio.Runner, talk: _ChatSession, line: str) -> None:
+    """Handle a line of input. Errors are printed and do not end the conversation."""
     try:
-        runner.run(_do(talk, line))
+        runner.run(_run_command(talk, line))
     except KeyboardInterrupt:
         say("\nStopped. The conversation goes on.")
     except BookError as error:
         if talk.as_json:
-            _print_line("error", error_response(error))
+            _print_line("error", error_to_dict(error))
         say(f"{typer.style('error:', fg='red', bold=True)} {error}")
 
 
-async def _do(talk: _Talk, line: str) -> None:
+async def _run_command(talk: _ChatSession, line: str) -> None:
     word, _, rest = line.partition(" ")
     command = word.lower()
-    if line.lower() in _CLEARING:
+    if line.lower() in _CLEAR_COMMANDS:
         await (await talk.book.conversations()).reset(talk.session_id, user_id="")
         say("Forgotten. What would you like to know?")
     elif command == "/new":
         talk.session_id = (await talk.book.conversation()).id
         say(f"New conversation {talk.session_id}.")
     elif command == "/sources":
-        show_passages(talk.found) if talk.found else say("There are no sources yet.")
+        print_passages(talk.found) if talk.found else say("There are no sources yet.")
     elif command == "/history":
         typer.echo(await _transcript(talk))
     elif command == "/save":
@@ -136,29 +136,29 @@ async def _do(talk: _Talk, line: str) -> None:
         await _ask(talk, line)
 
 
-async def _transcript(talk: _Talk) -> str:
+async def _transcript(talk: _ChatSession) -> str:
     conversation = await talk.book.conversation(talk.session_id)
     spoken = [message for message in conversation.messages if message.role in {"user", "assistant"}]
     return "\n\n".join(f"**{'You' if m.role == 'user' else 'Book'}:** {m.content}" for m in spoken)
 
 
-async def _ask(talk: _Talk, question: str) -> None:
+async def _ask(talk: _ChatSession, question: str) -> None:
     async with aclosing(talk.book.stream(question, session_id=talk.session_id)) as events:
         if talk.as_json:
             async for event in events:
-                _remember(talk, event)
-                _print_line(*_named(event))
+                _record(talk, event)
+                _print_line(*_to_wire(event))
         elif sys.stdout.isatty():
-            await _show_live(talk, events)
+            await _print_live(talk, events)
         else:
             async for event in events:
-                _remember(talk, event)
+                _record(talk, event)
     if talk.last and not talk.as_json:
-        show_answer(talk.last)
+        print_answer(talk.last)
 
 
-async def _show_live(talk: _Talk, events: Any) -> None:
-    """The answer as it comes, in a place of its own that the proven answer then takes."""
+async def _print_live(talk: _ChatSession, events: Any) -> None:
+    """Show the streamed text in a temporary area, which the verified answer then replaces."""
     from rich.console import Console
     from rich.live import Live
     from rich.markdown import Markdown
@@ -166,31 +166,31 @@ async def _show_live(talk: _Talk, events: Any) -> None:
     text = ""
     with Live(console=Console(), transient=True, refresh_per_second=12) as live:
         async for event in events:
-            _remember(talk, event)
-            if isinstance(event, Entered) and event.state is State.GENERATING:
+            _record(talk, event)
+            if isinstance(event, StateChanged) and event.state is State.GENERATING:
                 text = ""
-            elif isinstance(event, Said):
+            elif isinstance(event, TextDelta):
                 text += event.text
                 live.update(Markdown(text))
 
 
-def _remember(talk: _Talk, event: Event) -> None:
-    if isinstance(event, Searched):
+def _record(talk: _ChatSession, event: Event) -> None:
+    if isinstance(event, SourcesFound):
         talk.found = event.results
-    elif isinstance(event, Answered):
+    elif isinstance(event, AnswerCompleted):
         talk.last = event.response
 
 
-def _named(event: Event) -> tuple[str, Any]:
+def _to_wire(event: Event) -> tuple[str, Any]:
     match event:
-        case Entered(state):
+        case StateChanged(state):
             return "state", {"state": state}
-        case Searched(results):
-            return "sources", as_json(results)
-        case Said(text):
+        case SourcesFound(results):
+            return "sources", to_json(results)
+        case TextDelta(text):
             return "delta", {"text": text}
-        case Answered(response):
-            return "answer", as_json(response)
+        case AnswerCompleted(response):
+            return "answer", to_json(response)
 
 
 def _print_line(name: str, data: Any) -> None:

@@ -1,14 +1,14 @@
-"""`bythebook config`: every setting, its value, and where it came from."""
+"""`bythebook config`: every setting with its value and origin."""
 
 from __future__ import annotations
 
-from bythebook.cli.console import bold, dim, echo, print_json, settings
+from bythebook.cli.console import bold, dim, echo, load_settings, print_json
 from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
 
 
 def config(data_dir: DataDir = None, json: Json = False) -> None:
-    """Show every setting, its value and where it came from."""
-    shown = settings(data_dir=data_dir).shown()
+    """Show every setting with its value and origin."""
+    shown = load_settings(data_dir=data_dir).describe()
     if json:
         print_json({name: {"value": value, "origin": origin, "help": text} for name, value, origin, text in shown})
         return

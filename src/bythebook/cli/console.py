@@ -1,6 +1,6 @@
-"""What every command does the same way: read settings, run, print, complain, show how far it has come.
+"""Shared by all commands: load settings, run, print, report errors, show progress.
 
-Nothing here imports typer: a plain question is answered without it.
+This module does not import typer, because `bythebook ask` runs without it.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from bythebook.serialization import as_json, error_response
+from bythebook.serialization import error_to_dict, to_json
 from bythebook.settings import Settings
-from bythebook.telemetry import masked
-from bythebook.telemetry.redaction import hide
+from bythebook.telemetry import redact
+from bythebook.telemetry.redaction import register_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator
+    from collections.abc import Coroutine, Iterator, Sequence
     from typing import TextIO
 
     from bythebook.errors import BookError
     from bythebook.telemetry import Progress
 
-FAILED, WRONG, SOME_SKIPPED, INTERRUPTED = 1, 2, 3, 130
+FAILED, USAGE_ERROR, PAGES_SKIPPED, INTERRUPTED = 1, 2, 3, 130
 
 T = TypeVar("T")
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a command's work to its end. Ctrl-C ends it cleanly: what was published stays, what was not is resumed."""
+    """Run the coroutine of a command. After Ctrl-C, published work is kept and the rest can be resumed."""
     import asyncio
 
     try:
@@ -39,11 +39,11 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         sys.exit(INTERRUPTED)
 
 
-def leave() -> NoReturn:
-    """End this process, successfully and at once, for a command that only reads.
+def exit_now() -> NoReturn:
+    """End the process immediately with exit code 0, for a command that only reads.
 
-    Closing the book would have the engine write its files to disk again, though nothing in them has changed, and
-    keep whoever asked waiting. What a reader has open needs no more than the end of its process.
+    Closing the book would rewrite the unchanged files of the index engine, which delays the return to the shell.
+    Open files of a reader need no other cleanup than the end of the process.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -51,48 +51,60 @@ def leave() -> NoReturn:
 
 
 def echo(text: str) -> None:
-    """A part of the answer."""
+    """Print to standard output: the result of the command."""
     print(text, flush=True)  # noqa: T201 - standard output is where answers go
 
 
 def say(text: str) -> None:
-    """Something for the person at the terminal that is not the answer."""
+    """Print to standard error: messages that are not part of the result."""
     print(text, file=sys.stderr, flush=True)  # noqa: T201 - and standard error is for everything else
 
 
 def bold(text: str) -> str:
-    return _styled(text, "1", sys.stdout)
+    return _style(text, "1", sys.stdout)
 
 
 def dim(text: str) -> str:
-    return _styled(text, "2", sys.stdout)
+    return _style(text, "2", sys.stdout)
 
 
-def _styled(text: str, code: str, stream: TextIO) -> str:
-    """The text as a terminal shows it, or plain where nobody looks at it."""
+def _style(text: str, code: str, stream: TextIO) -> str:
+    """Add ANSI codes if the stream is a terminal."""
     return f"\x1b[{code}m{text}\x1b[0m" if stream.isatty() and not os.environ.get("NO_COLOR") else text
 
 
-def settings(**arguments: Any) -> Settings:
+def load_settings(**arguments: Any) -> Settings:
     loaded = Settings.load(arguments)
-    hide(loaded.secrets())
+    register_secrets(loaded.secrets())
     return loaded
 
 
+def print_table(rows: Sequence[tuple[str, ...]]) -> None:
+    """Print aligned columns. The first row is the header."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for number, row in enumerate(rows):
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        echo(bold(line) if number == 0 else line)
+
+
+def print_field(name: str, value: str) -> None:
+    echo(f"{bold(f'{name:<11}')} {value}")
+
+
 def print_json(value: Any) -> None:
-    echo(json.dumps(as_json(value), ensure_ascii=False, indent=2))
+    echo(json.dumps(to_json(value), ensure_ascii=False, indent=2))
 
 
-def complain(error: BookError, *, as_object: bool) -> None:
-    """Say what failed: to the person, and to the program that asked for JSON."""
+def report_error(error: BookError, *, as_object: bool) -> None:
+    """Print the error as a message and, if asked for, as JSON."""
     if as_object:
-        print_json(error_response(error))
-    say(f"{_styled('error:', '1;31', sys.stderr)} {masked(str(error))}")
+        print_json(error_to_dict(error))
+    say(f"{_style('error:', '1;31', sys.stderr)} {redact(str(error))}")
 
 
 @contextmanager
-def showing_progress() -> Iterator[Progress]:
-    """A bar on standard error while it is a terminal, and silence otherwise."""
+def progress_bar() -> Iterator[Progress]:
+    """A progress bar if standard error is a terminal."""
     if not sys.stderr.isatty():
         yield lambda _stage, _done, _total: None
         return

@@ -1,4 +1,4 @@
-"""`bythebook demo`: the manual as a book, answering questions about itself."""
+"""`bythebook demo`: ask the manual of By the Book."""
 
 from __future__ import annotations
 
@@ -10,100 +10,100 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bythebook.cli.ask import show_answer
-from bythebook.cli.console import INTERRUPTED, bold, echo, print_json, run, say, settings, showing_progress
-from bythebook.cli.ingest import summary
+from bythebook.cli.ask import print_answer
+from bythebook.cli.console import INTERRUPTED, bold, echo, load_settings, print_json, progress_bar, run, say
+from bythebook.cli.ingest import summarize
 from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
 from bythebook.errors import NotFound
 
 if TYPE_CHECKING:
     from bythebook.answers import AgentResponse
     from bythebook.book import Book
-    from bythebook.server.serve import Ready
+    from bythebook.server.serve import StartupReport
     from bythebook.settings import Settings
 
-NOT_THE_MANUAL = ("transcripts",)
-"""Conversations about other books are kept beside the manual; they would answer what they were asked."""
+EXCLUDED_FOLDERS = ("transcripts",)
+"""Transcripts of conversations about other books would answer the questions in them."""
 QUESTION = "How does By the Book prove an answer?"
 
 
 def demo(
     question: Annotated[str, typer.Argument(help="A question about By the Book.")] = QUESTION,
-    open_page: Annotated[bool, typer.Option("--open", help="Open its chat page in the browser instead.")] = False,
+    open_page: Annotated[bool, typer.Option("--open", help="Open its chat page in the browser.")] = False,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Read the manual into a book of its own and ask it a question, or open its chat page."""
-    folder = settings(data_dir=data_dir).data_dir / "demo"
-    # Never on the server the settings name: another book is kept there.
+    """Ingest the manual as a book and ask it a question, or open its chat page."""
+    folder = load_settings(data_dir=data_dir).data_dir / "demo"
+    # Never use the Qdrant server of the settings: it has another book.
     if open_page:
-        _serve_page(settings(data_dir=folder, qdrant_url="", host="127.0.0.1", port=0, workers=1), as_json=json)
+        _serve_page(load_settings(data_dir=folder, qdrant_url="", host="127.0.0.1", port=0, workers=1), as_json=json)
         return
-    response = run(_demo(settings(data_dir=folder, qdrant_url=""), question))
+    response = run(_demo(load_settings(data_dir=folder, qdrant_url=""), question))
     if json:
         print_json(response)
         return
     echo(bold(f"> {question}") + "\n")
-    show_answer(response)
+    print_answer(response)
 
 
-async def _demo(chosen: Settings, question: str) -> AgentResponse:
+async def _demo(settings: Settings, question: str) -> AgentResponse:
     from bythebook.book import Book
 
-    async with Book.open(chosen, say=say) as book:
-        await _read_in(book)
-        book.part()
+    async with Book.open(settings, say=say) as book:
+        await _ingest_manual(book)
+        book.defer_log_writes()
         return await book.ask(question)
 
 
-async def _read_in(book: Book) -> None:
+async def _ingest_manual(book: Book) -> None:
     from bythebook.sources.folder import Folder
 
-    with showing_progress() as progress:
-        report = await book.ingest(Folder(manual(), exclude=NOT_THE_MANUAL), progress=progress)
-    say(summary(report, dry_run=False) + "\n")
+    with progress_bar() as progress:
+        report = await book.ingest(Folder(find_manual(), exclude=EXCLUDED_FOLDERS), progress=progress)
+    say(summarize(report, dry_run=False) + "\n")
 
 
-def _serve_page(chosen: Settings, *, as_json: bool) -> None:
-    """Serve the manual to this machine until Ctrl-C, and show it in the reader's browser."""
-    from bythebook.cli.serve import serve_until_stopped
+def _serve_page(settings: Settings, *, as_json: bool) -> None:
+    """Serve the manual on this machine until Ctrl-C, and open it in the browser."""
+    from bythebook.cli.serve import run_server
     from bythebook.server import serve
 
-    run(_prepare(chosen))
+    run(_prepare(settings))
     announce = partial(_announce, as_json=as_json)
-    if serve.run(serve_until_stopped(chosen, None, watching=False, announce=announce)):
+    if serve.run_event_loop(run_server(settings, None, watching=False, announce=announce)):
         say("Stopped.")
         raise typer.Exit(INTERRUPTED)
 
 
-async def _prepare(chosen: Settings) -> None:
+async def _prepare(settings: Settings) -> None:
     from bythebook.book import Book
 
-    async with Book.open(chosen, say=say) as book:
-        await _read_in(book)
+    async with Book.open(settings, say=say) as book:
+        await _ingest_manual(book)
 
 
-def _announce(url: str, _found: Ready, *, as_json: bool) -> None:
-    opened = _show(url)
+def _announce(url: str, _found: StartupReport, *, as_json: bool) -> None:
+    opened = _open_browser(url)
     say(f"The manual is at {url}, Ctrl-C to stop." + ("" if opened else " Open it in a browser."))
     if as_json:
         echo(jsonlib.dumps({"url": url, "pid": os.getpid(), "opened": opened}))
 
 
-def _show(url: str) -> bool:
-    """Open the address in a browser with a window. One that lives in the terminal would take it from us."""
+def _open_browser(url: str) -> bool:
+    """Open the URL in a graphical browser. A text browser would take over the terminal."""
     import webbrowser
 
     try:
         browser = webbrowser.get()
     except webbrowser.Error:
         return False
-    in_the_terminal = type(browser) is webbrowser.GenericBrowser and not os.environ.get("BROWSER")
-    return not in_the_terminal and browser.open(url)
+    is_text_browser = type(browser) is webbrowser.GenericBrowser and not os.environ.get("BROWSER")
+    return not is_text_browser and browser.open(url)
 
 
-def manual() -> Path:
-    """The folder of the manual: beside the package when installed, at the top of a clone otherwise."""
+def find_manual() -> Path:
+    """The folder of the manual: in the installed package, or at the top of a clone."""
     here = Path(__file__).resolve().parent.parent
     for folder in (here / "manual", here.parent.parent / "docs"):
         if (folder / "index.md").exists():

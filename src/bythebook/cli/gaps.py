@@ -1,4 +1,4 @@
-"""`bythebook gaps`: what readers asked and the book does not answer."""
+"""`bythebook gaps`: questions of readers that the book does not answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bythebook.cli.console import echo, print_json, run, say, settings
+from bythebook.cli.console import echo, load_settings, print_json, run, say
 from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
 from bythebook.errors import InputError
 
@@ -16,45 +16,46 @@ if TYPE_CHECKING:
     from bythebook.feedback import GapReport
     from bythebook.settings import Settings
 
-_AGO = re.compile(r"(\d{1,4})([hdw])")
+_RELATIVE = re.compile(r"(\d{1,4})([hdw])")
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
-_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def gaps(
     since: Annotated[
-        str, typer.Option(help="Only questions since then: 7d, 12h, 2w, or a date as 2026-05-31.", show_default=False)
+        str,
+        typer.Option(help="Only questions since then: 7d, 12h, 2w, or a date such as 2026-05-31.", show_default=False),
     ] = "",
-    limit: Annotated[int, typer.Option(help="How many topics to show.", min=1, max=1000)] = 20,
+    limit: Annotated[int, typer.Option(help="The maximum number of topics.", min=1, max=1000)] = 20,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Show what readers asked and the book does not answer, by topic, and where the answer would belong."""
-    from bythebook.feedback.gap_report import as_markdown, as_text
+    """Show unanswered questions of readers by topic, and where the answers would belong."""
+    from bythebook.feedback.gap_report import format_markdown, format_text
 
-    report = run(_gaps(settings(data_dir=data_dir), read_moment(since, now=datetime.now(UTC)), limit))
+    report = run(_gaps(load_settings(data_dir=data_dir), parse_moment(since, now=datetime.now(UTC)), limit))
     if json:
         print_json(report)
     else:
-        echo(as_markdown(report) if markdown else as_text(report))
+        echo(format_markdown(report) if markdown else format_text(report))
 
 
-async def _gaps(chosen: Settings, since: datetime, limit: int) -> GapReport:
+async def _gaps(settings: Settings, since: datetime, limit: int) -> GapReport:
     from bythebook.book import Book
 
-    async with Book.open(chosen, say=say) as book:
+    async with Book.open(settings, say=say) as book:
         return await book.gaps(since=since, limit=limit)
 
 
-def read_moment(text: str, *, now: datetime) -> datetime:
-    """The moment a person means: so long ago, or a date. Without a zone it is UTC; without anything it is long ago."""
+def parse_moment(text: str, *, now: datetime) -> datetime:
+    """Parse a period such as 7d, or a date. Without a time zone it is UTC; an empty text is the epoch."""
     if not text:
-        return _LONG_AGO
-    if ago := _AGO.fullmatch(text):
+        return _EPOCH
+    if ago := _RELATIVE.fullmatch(text):
         return now - int(ago[1]) * _UNITS[ago[2]]
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise InputError(f"{text!r} is no time. Use 7d, 12h or 2w, or a date as 2026-05-31.") from None
+        raise InputError(f"{text!r} is not a time. Use 7d, 12h or 2w, or a date such as 2026-05-31.") from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""`bythebook index`: where the book is kept, besides on this disk."""
+"""`bythebook index`: the generations of the book on this disk and on a Qdrant server."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bythebook.cli.console import bold, echo, print_json, run, say, settings, showing_progress
+from bythebook.cli.console import echo, load_settings, print_field, print_json, print_table, progress_bar, run, say
 from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
 
 if TYPE_CHECKING:
-    from bythebook.admin import Copied, Held
-    from bythebook.ingest.attach import Findings
+    from bythebook.admin import CopyResult, GenerationInfo
+    from bythebook.ingest.attach import AttachReport
     from bythebook.settings import Settings
 
 app = typer.Typer(no_args_is_help=True)
 
 Collection = Annotated[
-    str | None, typer.Option("--collection", help="What the book is called on the server.", show_default=False)
+    str | None, typer.Option("--collection", help="The name of the collection on the server.", show_default=False)
 ]
-Url = Annotated[str | None, typer.Option("--qdrant-url", help="The address of the server.", show_default=False)]
+Url = Annotated[str | None, typer.Option("--qdrant-url", help="The URL of the server.", show_default=False)]
 
 _COLUMNS = ("engine", "generation", "state", "pages", "chunks", "embedder", "published")
 
@@ -31,52 +31,45 @@ def list_generations(
     """Show every generation of the book, on this disk and on the Qdrant server."""
     from bythebook.admin import list_generations
 
-    held = run(list_generations(settings(data_dir=data_dir, qdrant_url=url, collection_name=collection)))
+    held = run(list_generations(load_settings(data_dir=data_dir, qdrant_url=url, collection_name=collection)))
     if json:
         print_json({"generations": held})
     elif not held:
-        say("There is no book yet. 'bythebook ingest FOLDER' makes one.")
+        say("There is no book yet. 'bythebook ingest FOLDER' creates one.")
     else:
-        _show([_COLUMNS, *map(_row, held)])
+        print_table([_COLUMNS, *map(_row, held)])
 
 
-def _row(held: Held) -> tuple[str, ...]:
+def _row(held: GenerationInfo) -> tuple[str, ...]:
     published = held.published_at or "-"
     return (held.engine, held.name, held.state, str(held.pages), str(held.chunks), held.model or "-", published)
 
 
-def _show(rows: list[tuple[str, ...]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for number, row in enumerate(rows):
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        echo(bold(line) if number == 0 else line)
-
-
 @app.command()
 def copy(
-    source: Annotated[str, typer.Argument(metavar="FROM", help="embedded or qdrant.", show_default=False)],
-    target: Annotated[str, typer.Argument(metavar="TO", help="The other one.", show_default=False)],
-    replace: Annotated[bool, typer.Option("--replace", help="Publish it in place of another book there.")] = False,
+    source: Annotated[str, typer.Argument(metavar="FROM", help="The source: embedded or qdrant.", show_default=False)],
+    target: Annotated[str, typer.Argument(metavar="TO", help="The target: the other one.", show_default=False)],
+    replace: Annotated[bool, typer.Option("--replace", help="Replace another book at the target.")] = False,
     url: Url = None,
     collection: Collection = None,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
     """Copy the book from this disk to the Qdrant server, or back, without embedding anything again."""
-    chosen = settings(data_dir=data_dir, qdrant_url=url, collection_name=collection)
-    copied = run(_copy(chosen, source, target, instead=replace))
+    settings = load_settings(data_dir=data_dir, qdrant_url=url, collection_name=collection)
+    copied = run(_copy(settings, source, target, replace=replace))
     if json:
         print_json(copied)
         return
-    said = f"Published {copied.generation}:" if copied.generation else "Nothing to do: it is there already,"
-    echo(f"{said} {copied.pages} pages in {copied.chunks} chunks, from {copied.source} to {copied.target}")
+    action = f"Published {copied.generation}:" if copied.generation else "Nothing to do: it is there already,"
+    echo(f"{action} {copied.pages} pages in {copied.chunks} chunks, from {copied.source} to {copied.target}")
 
 
-async def _copy(chosen: Settings, source: str, target: str, *, instead: bool) -> Copied:
+async def _copy(settings: Settings, source: str, target: str, *, replace: bool) -> CopyResult:
     from bythebook.admin import copy_index
 
-    with showing_progress() as progress:
-        return await copy_index(chosen, source, target, instead=instead, progress=progress)
+    with progress_bar() as progress:
+        return await copy_index(settings, source, target, replace=replace, progress=progress)
 
 
 @app.command()
@@ -87,10 +80,10 @@ def remove(
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Remove a generation from the Qdrant server that nobody reads any more."""
+    """Remove an unused generation from the Qdrant server."""
     from bythebook.admin import remove_generation
 
-    run(remove_generation(settings(data_dir=data_dir, qdrant_url=url, collection_name=collection), generation))
+    run(remove_generation(load_settings(data_dir=data_dir, qdrant_url=url, collection_name=collection), generation))
     if json:
         print_json({"removed": generation})
     else:
@@ -99,60 +92,60 @@ def remove(
 
 @app.command()
 def attach(
-    collection: Annotated[str, typer.Argument(help="The collection, or an alias of it.", show_default=False)],
+    collection: Annotated[str, typer.Argument(help="The collection or an alias.", show_default=False)],
     embedder: Annotated[
         str,
-        typer.Option(help="What made its vectors: local, cohere:MODEL or openai:MODEL.", show_default=False),
+        typer.Option(help="The embedder of its vectors: local, cohere:MODEL or openai:MODEL.", show_default=False),
     ],
-    vector: Annotated[str, typer.Option(help="Which vector to search, where it has several.", show_default=False)] = "",
+    vector: Annotated[
+        str, typer.Option(help="The named vector to search, if it has several.", show_default=False)
+    ] = "",
     url: Url = None,
-    site_url: Annotated[
-        str | None, typer.Option(help="What completes relative addresses, for links.", show_default=False)
-    ] = None,
+    site_url: Annotated[str | None, typer.Option(help="The base URL for relative URLs.", show_default=False)] = None,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Serve a collection that another program fills, as it is: read-only, and found by meaning alone."""
-    chosen = settings(data_dir=data_dir, qdrant_url=url, site_url=site_url, embedder=embedder)
-    found = run(_attach(chosen, collection, vector))
+    """Serve a collection that another program fills: read-only, with vector search only."""
+    settings = load_settings(data_dir=data_dir, qdrant_url=url, site_url=site_url, embedder=embedder)
+    found = run(_attach(settings, collection, vector))
     if json:
         print_json(found)
     else:
-        _tell(found)
+        _print_report(found)
 
 
-async def _attach(chosen: Settings, collection: str, vector: str) -> Findings:
+async def _attach(settings: Settings, collection: str, vector: str) -> AttachReport:
     from bythebook.admin import attach_collection
 
-    with showing_progress() as progress:
-        return await attach_collection(chosen, collection, vector=vector, progress=progress, say=say)
+    with progress_bar() as progress:
+        return await attach_collection(settings, collection, vector=vector, progress=progress, say=say)
 
 
-def _tell(found: Findings) -> None:
-    _line("Attached", f"{found.collection} on {found.url}: {found.pages} pages in {found.chunks} chunks, read-only")
-    agree = f"its vectors agree with the embedder's by {found.agreement:.2f} of 1"
-    _line("Embedder", f"{found.model} ({found.dimension} dimensions); {agree}")
-    _line("Has", ", ".join(part if part == name else f"{part} (as {name})" for part, name in found.fields.items()))
-    for lacking in found.lacks:
-        _line("Lacks", lacking)
-    tried = found.calibration
-    _line(
-        "Refusal",
-        f"answers {tried.kept:.0%} of {tried.questions} questions made from its own sentences, "
-        f"refuses {tried.refused:.0%} of as many foreign ones (cutoff {tried.cutoff})",
+def _print_report(found: AttachReport) -> None:
+    print_field(
+        "Attached", f"{found.collection} on {found.url}: {found.pages} pages in {found.chunks} chunks, read-only"
     )
-
-
-def _line(name: str, value: str) -> None:
-    echo(f"{bold(f'{name:<11}')} {value}")
+    agree = f"its vectors agree with the embedder's by {found.agreement:.2f} of 1"
+    print_field("Embedder", f"{found.model} ({found.dimension} dimensions); {agree}")
+    print_field(
+        "Has", ", ".join(part if part == name else f"{part} (as {name})" for part, name in found.fields.items())
+    )
+    for lacking in found.lacks:
+        print_field("Lacks", lacking)
+    calibration = found.calibration
+    print_field(
+        "Refusal",
+        f"answers {calibration.kept:.0%} of {calibration.questions} questions made from its own sentences, "
+        f"refuses {calibration.refused:.0%} of as many foreign ones (cutoff {calibration.cutoff})",
+    )
 
 
 @app.command()
 def detach(data_dir: DataDir = None, json: Json = False) -> None:
-    """Let go of an attached collection, which stays as it is."""
+    """Detach a collection. The collection itself does not change."""
     from bythebook.admin import detach_collection
 
-    name = detach_collection(settings(data_dir=data_dir))
+    name = detach_collection(load_settings(data_dir=data_dir))
     if json:
         print_json({"detached": name})
     else:

@@ -1,4 +1,4 @@
-"""`bythebook ingest`: read pages into the book."""
+"""`bythebook ingest`: add pages to the book."""
 
 from __future__ import annotations
 
@@ -8,35 +8,36 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from bythebook.cli.console import SOME_SKIPPED, echo, print_json, run, say, settings, showing_progress
+from bythebook.cli.console import PAGES_SKIPPED, echo, load_settings, print_json, progress_bar, run, say
 from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
 from bythebook.errors import BookError, InputError
-from bythebook.serialization import as_json
+from bythebook.serialization import to_json
 
 if TYPE_CHECKING:
-    from bythebook.ingest import Report
+    from bythebook.ingest import IngestReport
     from bythebook.settings import Settings
 
-_MOST_SHOWN = 20
+_MAX_LINES = 20
 
 
 def ingest(
-    sources: Annotated[list[str], typer.Argument(help="Folders, files and sites to read.", show_default=False)],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Stay, and read in again whatever changes.")] = False,
+    sources: Annotated[list[str], typer.Argument(help="Folders, files and sites to ingest.", show_default=False)],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes without making them.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Keep running and ingest after each change.")] = False,
     site_url: Annotated[
-        str | None, typer.Option(help="Where the pages are published, for links.", show_default=False)
+        str | None, typer.Option(help="The base URL of the published pages, for links.", show_default=False)
     ] = None,
     site_style: Annotated[
-        str | None, typer.Option(help="docusaurus, mkdocs, sphinx, mdbook or plain.", show_default=False)
+        str | None,
+        typer.Option(help="docusaurus, mkdocs, sphinx, mdbook or plain.", show_default=False),
     ] = None,
     allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="Let the named site be on a private network.")
+        bool, typer.Option("--allow-private", help="Allow the named site on a private network.")
     ] = False,
     site_version: Annotated[str | None, typer.Option(help="The version of a site to read.", show_default=False)] = None,
     site_locale: Annotated[str | None, typer.Option(help="The language of a site to read.", show_default=False)] = None,
     site_builder: Annotated[
-        str | None, typer.Option(help="Of a Sphinx project: html or dirhtml.", show_default=False)
+        str | None, typer.Option(help="The builder of a Sphinx project: html or dirhtml.", show_default=False)
     ] = None,
     include: Annotated[
         list[str] | None,
@@ -47,18 +48,18 @@ def ingest(
     ] = None,
     embedder: Annotated[
         str | None,
-        typer.Option(help="local, cohere:MODEL or openai:MODEL. By default as the book was made.", show_default=False),
+        typer.Option(help="local, cohere:MODEL or openai:MODEL. Default: that of the index.", show_default=False),
     ] = None,
     engine: Annotated[
-        str | None, typer.Option(help="ray: read, cut and embed on a Ray cluster.", show_default=False)
+        str | None, typer.Option(help="ray: parse, chunk and embed on a Ray cluster.", show_default=False)
     ] = None,
-    alone: Annotated[bool, typer.Option("--alone", help="Remove the pages of all other sources.")] = False,
-    rebuild: Annotated[bool, typer.Option("--rebuild", help="Make the index from nothing.")] = False,
+    prune: Annotated[bool, typer.Option("--prune", help="Remove the pages of all other sources.")] = False,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Rebuild the index from scratch.")] = False,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Read pages into the book: only what is new or has changed."""
-    chosen = settings(
+    """Add new and changed pages to the book, and remove deleted ones."""
+    settings = load_settings(
         data_dir=data_dir,
         site_url=site_url,
         site_style=site_style,
@@ -68,87 +69,87 @@ def ingest(
         site_include=include or None,
         embedder=embedder,
         engine=engine,
-        allow_private="on" if allow_private else None,
+        allow_private=True if allow_private else None,
     )
-    wanted = _Wanted(sources, dry_run=dry_run, alone=alone, rebuild=rebuild, as_json=json)
+    arguments = _IngestArguments(sources, dry_run=dry_run, prune=prune, rebuild=rebuild, as_json=json)
     if watch:
-        _refuse_to_watch(wanted)
-        run(_keep_up(chosen, wanted))
+        _check_watch(arguments)
+        run(_watch(settings, arguments))
         return
-    report = run(_ingest(chosen, wanted))
-    _show(report, wanted)
+    report = run(_ingest(settings, arguments))
+    _print_report(report, arguments)
     if report.skipped:
-        raise typer.Exit(SOME_SKIPPED)
+        raise typer.Exit(PAGES_SKIPPED)
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """What the command was told to do."""
+class _IngestArguments:
+    """The arguments of the command."""
 
     sources: list[str]
     dry_run: bool
-    alone: bool
+    prune: bool
     rebuild: bool
     as_json: bool
 
 
-def _refuse_to_watch(wanted: _Wanted) -> None:
-    if wanted.dry_run:
-        raise InputError("--watch reads in what changes, and --dry-run reads in nothing: give one of them.")
-    if sites := [source for source in wanted.sources if "://" in source]:
-        raise InputError(
-            f"--watch sees when files change, and {sites[0]!r} is a site: ingest it again from time to time."
-        )
+def _check_watch(arguments: _IngestArguments) -> None:
+    if arguments.dry_run:
+        raise InputError("--watch ingests changes and --dry-run ingests nothing: use only one of them.")
+    if sites := [source for source in arguments.sources if "://" in source]:
+        raise InputError(f"--watch detects changes of files, but {sites[0]!r} is a site: schedule its ingest instead.")
 
 
-async def _ingest(chosen: Settings, wanted: _Wanted) -> Report:
+async def _ingest(settings: Settings, arguments: _IngestArguments) -> IngestReport:
     from bythebook.book import Book
 
-    async with Book.open(chosen, say=say) as book:
-        work = book.rehearse if wanted.dry_run else book.ingest
+    async with Book.open(settings, say=say) as book:
+        work = book.plan_ingest if arguments.dry_run else book.ingest
         try:
-            with showing_progress() as progress:
-                return await work(*wanted.sources, progress=progress, alone=wanted.alone, rebuild=wanted.rebuild)
+            with progress_bar() as progress:
+                return await work(
+                    *arguments.sources, progress=progress, prune=arguments.prune, rebuild=arguments.rebuild
+                )
         except BookError as error:
             if error.stage == "embedding":
-                say("What was embedded so far is kept: the same command goes on from there.")
+                say("The finished embeddings are saved. Run the same command again to continue.")
             raise
 
 
-async def _keep_up(chosen: Settings, wanted: _Wanted) -> NoReturn:
-    """Read the sources in, and again whenever they change, until interrupted."""
+async def _watch(settings: Settings, arguments: _IngestArguments) -> NoReturn:
+    """Ingest the sources, and again after each change, until interrupted."""
     from bythebook.book import Book
-    from bythebook.ingest.watcher import Keeping
+    from bythebook.ingest.watcher import SourceWatcher
     from bythebook.sources.factory import open_source
 
-    sources = [open_source(chosen.source_options(), path) for path in wanted.sources]
-    async with Book.open(chosen, say=say) as book:
-        rebuild = wanted.rebuild
+    sources = [open_source(settings.source_options(), path) for path in arguments.sources]
+    async with Book.open(settings, say=say) as book:
+        rebuild = arguments.rebuild
 
         async def read() -> None:
             nonlocal rebuild
-            with showing_progress() as progress:
-                report = await book.ingest(*sources, progress=progress, alone=wanted.alone, rebuild=rebuild)
+            with progress_bar() as progress:
+                report = await book.ingest(*sources, progress=progress, prune=arguments.prune, rebuild=rebuild)
             rebuild = False
-            if wanted.as_json:
-                echo(jsonlib.dumps(as_json(report)))
+            if arguments.as_json:
+                echo(jsonlib.dumps(to_json(report)))
             else:
-                _show(report, wanted)
+                _print_report(report, arguments)
 
-        say(f"Watching {', '.join(map(str, wanted.sources))}. Ctrl-C to stop.")
-        await Keeping(sources, read, say).go_on()
+        say(f"Watching {', '.join(map(str, arguments.sources))}. Ctrl-C to stop.")
+        await SourceWatcher(sources, read, say).run()
 
 
-def _show(report: Report, wanted: _Wanted) -> None:
-    if wanted.as_json:
+def _print_report(report: IngestReport, arguments: _IngestArguments) -> None:
+    if arguments.as_json:
         print_json(report)
     else:
-        echo(summary(report, dry_run=wanted.dry_run))
-        show_rest(report)
+        echo(summarize(report, dry_run=arguments.dry_run))
+        print_omissions(report)
 
 
-def summary(report: Report, *, dry_run: bool) -> str:
-    """The report in two lines."""
+def summarize(report: IngestReport, *, dry_run: bool) -> str:
+    """Format the report in two lines."""
     did = "Would be" if dry_run else ("Published" if report.generation else "Nothing to do:")
     name = f" {report.generation}" if report.generation else ""
     left_out = f", {len(report.left_out)} left out" if report.left_out else ""
@@ -160,14 +161,14 @@ def summary(report: Report, *, dry_run: bool) -> str:
     )
 
 
-def show_rest(report: Report) -> None:
-    """Which files are not in the book, and why."""
-    _show_some([f"skipped {entry.path}: {entry.reason}" for entry in report.skipped])
-    _show_some([f"left out {entry.path}: {entry.reason}" for entry in report.left_out])
+def print_omissions(report: IngestReport) -> None:
+    """Print the files that are not in the book, with the reasons."""
+    _print_limited([f"skipped {entry.path}: {entry.reason}" for entry in report.skipped])
+    _print_limited([f"left out {entry.path}: {entry.reason}" for entry in report.left_out])
 
 
-def _show_some(lines: list[str]) -> None:
-    for line in lines[:_MOST_SHOWN]:
+def _print_limited(lines: list[str]) -> None:
+    for line in lines[:_MAX_LINES]:
         say(line)
-    if len(lines) > _MOST_SHOWN:
-        say(f"... and {len(lines) - _MOST_SHOWN} more; --json lists them all")
+    if len(lines) > _MAX_LINES:
+        say(f"... and {len(lines) - _MAX_LINES} more; --json lists them all")

@@ -1,4 +1,4 @@
-"""A process that reads the source folder again while the book is served, so that readers do not wait.
+"""A process that ingests the source folder while the book is served, so that readers do not wait.
 
 `python -m bythebook.cli.ingest_worker` takes its arguments as JSON on standard input, shows progress on standard error
 and reports on standard output.
@@ -14,38 +14,38 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bythebook.cli.console import echo, say, showing_progress
-from bythebook.cli.ingest import show_rest, summary
+from bythebook.cli.console import echo, progress_bar, say
+from bythebook.cli.ingest import print_omissions, summarize
 from bythebook.errors import BookError
-from bythebook.ingest import Report
-from bythebook.ingest.watcher import Keeping
-from bythebook.serialization import as_error, as_json, error_response
+from bythebook.ingest import IngestReport
+from bythebook.ingest.watcher import SourceWatcher
+from bythebook.serialization import error_from_dict, error_to_dict, to_json
 from bythebook.settings import Settings
-from bythebook.sources import LeftOut, Skipped
+from bythebook.sources import ExcludedPage, SkippedPage
 from bythebook.sources.factory import open_source
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-LESS_URGENT = 10
-"""How much readers come first, as `nice` counts it."""
+NICENESS = 10
+"""The niceness of the process: answers have priority over the ingest."""
 
 
-class Reading:
-    """A folder that is read into the book with these settings."""
+class IngestWorker:
+    """Ingests a folder with these settings, in a process of its own for each run."""
 
     def __init__(self, folder: Path, settings: Settings) -> None:
         self._folder, self._settings = folder, settings
-        self._keeping = Keeping([open_source(settings.source_options(), folder)], self._read, say)
+        self._watcher = SourceWatcher([open_source(settings.source_options(), folder)], self._read, say)
 
-    async def begin(self) -> None:
-        """Read the folder in for the first time."""
-        await self._keeping.begin()
+    async def ingest(self) -> None:
+        """Ingest the folder for the first time."""
+        await self._watcher.start()
 
     @asynccontextmanager
-    async def going_on(self) -> AsyncIterator[None]:
-        """Read the folder in again whenever it changes, until the block ends."""
-        task = asyncio.create_task(self._keeping.go_on())
+    async def watch(self) -> AsyncIterator[None]:
+        """Ingest the folder after each change, until the block ends."""
+        task = asyncio.create_task(self._watcher.run())
         try:
             yield
         finally:
@@ -60,8 +60,8 @@ class Reading:
             stdout=asyncio.subprocess.PIPE,
         )
         with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, process.pid, LESS_URGENT)
-        job = {"folder": str(self._folder), "settings": self._settings.as_arguments()}
+            os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)
+        job = {"folder": str(self._folder), "settings": self._settings.to_arguments()}
         try:
             output, _ = await process.communicate(json.dumps(job).encode())
         except asyncio.CancelledError:
@@ -69,41 +69,41 @@ class Reading:
                 process.terminate()
             await process.wait()
             raise
-        _show(output)
+        _print_report(output)
 
 
-def _show(output: bytes) -> None:
-    """Say what was done. Raises what went wrong."""
+def _print_report(output: bytes) -> None:
+    """Print the report. Raise the error of the worker if it failed."""
     if not output:
-        raise BookError("the folder was not read in: the process that was to do it has ended.")
+        raise BookError("the ingest worker ended without a report.")
     found: dict[str, Any] = json.loads(output)
     if "error" in found:
-        raise as_error(found)
-    skipped = tuple(Skipped(**entry) for entry in found["skipped"])
-    left_out = tuple(LeftOut(**entry) for entry in found["left_out"])
-    report = Report(**{**found, "skipped": skipped, "left_out": left_out})
-    say(summary(report, dry_run=False))
-    show_rest(report)
+        raise error_from_dict(found)
+    skipped = tuple(SkippedPage(**entry) for entry in found["skipped"])
+    left_out = tuple(ExcludedPage(**entry) for entry in found["left_out"])
+    report = IngestReport(**{**found, "skipped": skipped, "left_out": left_out})
+    say(summarize(report, dry_run=False))
+    print_omissions(report)
 
 
 def main() -> None:
-    """Read a folder in, as standard input says."""
+    """Ingest the folder that is named on standard input."""
     job = json.load(sys.stdin)
     try:
         report = asyncio.run(_ingest(Settings.load(job["settings"]), Path(job["folder"])))
     except BookError as error:
-        echo(json.dumps(error_response(error)))
+        echo(json.dumps(error_to_dict(error)))
     except KeyboardInterrupt:
-        pass  # What was not finished is taken up the next time.
+        pass  # The next ingest resumes the unfinished work.
     else:
-        echo(json.dumps(as_json(report)))
+        echo(json.dumps(to_json(report)))
 
 
-async def _ingest(chosen: Settings, folder: Path) -> Report:
+async def _ingest(settings: Settings, folder: Path) -> IngestReport:
     from bythebook.book import Book
 
-    async with Book.open(chosen, say=say) as book:
-        with showing_progress() as progress:
+    async with Book.open(settings, say=say) as book:
+        with progress_bar() as progress:
             return await book.ingest(folder, progress=progress)
 
 

@@ -1,4 +1,4 @@
-"""`bythebook keys`: who may ask over the network."""
+"""`bythebook keys`: API keys and site tokens."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bythebook.access import Scope
-from bythebook.cli.console import bold, echo, print_json, run, say, settings
+from bythebook.cli.console import echo, load_settings, print_json, print_table, run, say
 from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
 from bythebook.errors import InputError
-from bythebook.serialization import as_json
+from bythebook.serialization import to_json
 
 if TYPE_CHECKING:
-    from bythebook.access import Key
+    from bythebook.access import ApiKey
     from bythebook.settings import Settings
 
 app = typer.Typer(no_args_is_help=True)
@@ -24,57 +24,61 @@ _COLUMNS = ("id", "kind", "state", "scopes", "created", "expires", "today", "nam
 
 @app.command()
 def create(
-    name: Annotated[str, typer.Option(help="What you will know it by.")] = "",
+    name: Annotated[str, typer.Option(help="A name for your records.")] = "",
     scope: Annotated[
-        str, typer.Option(help=f"What it may do, with commas between: {', '.join(Scope)}.")
+        str, typer.Option(help=f"Its scopes, separated by commas: {', '.join(Scope)}.")
     ] = "ask,search,feedback",
     site: Annotated[
         list[str] | None,
         typer.Option(
-            help="Make a public token for pages of this origin, as https://example.org. May be repeated.",
+            help="Create a public token for pages of this origin, such as https://example.org. May be repeated.",
             show_default=False,
         ),
     ] = None,
     budget: Annotated[
-        int | None, typer.Option(help="How many questions a day the site may ask.", show_default=False)
+        int | None, typer.Option(help="The daily quota of questions of the site.", show_default=False)
     ] = None,
-    expires: Annotated[int | None, typer.Option(help="After how many days it is refused.", show_default=False)] = None,
+    expires: Annotated[
+        int | None, typer.Option(help="The number of days until it expires.", show_default=False)
+    ] = None,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Make a key, or the token of a site. Its secret is printed now and never again."""
-    chosen = settings(data_dir=data_dir, site_budget=budget)
+    """Create an API key or a site token. Its secret is printed only once."""
+    settings = load_settings(data_dir=data_dir, site_budget=budget)
     if budget is not None and not site:
-        raise InputError("only the token of a site has a budget. Add --site ORIGIN, or leave --budget out.")
-    key, secret = run(_create(chosen, name, _scopes(scope), sites=site or [], expires_at=_moment(expires)))
+        raise InputError("only a site token has a budget. Add --site ORIGIN or remove --budget.")
+    key, secret = run(
+        _create(settings, name, _parse_scopes(scope), sites=site or [], expires_at=_parse_expiry(expires))
+    )
     if json:
-        print_json(as_json(key) | {"secret": secret})
+        print_json(to_json(key) | {"secret": secret})
         return
     kind = f"The token of {' and '.join(sorted(key.origins))}" if key.origins else "The key"
-    say(f"{kind} is shown this once. 'bythebook keys revoke {key.id}' ends it.")
+    say(f"{kind} is shown only once. 'bythebook keys revoke {key.id}' revokes it.")
     echo(secret)
 
 
 async def _create(
-    chosen: Settings, name: str, scopes: frozenset[Scope], *, sites: list[str], expires_at: datetime | None
-) -> tuple[Key, str]:
-    from bythebook.book import open_keyring
+    settings: Settings, name: str, scopes: frozenset[Scope], *, sites: list[str], expires_at: datetime | None
+) -> tuple[ApiKey, str]:
+    from bythebook.book import open_key_store
 
-    async with open_keyring(chosen) as keyring:
+    async with open_key_store(settings) as key_store:
         if not sites:
-            return await keyring.create(name, scopes=scopes, expires_at=expires_at)
-        budget = chosen.site_budget
-        return await keyring.create_site(name, sites, budget=budget, scopes=scopes, expires_at=expires_at)
+            return await key_store.create(name, scopes=scopes, expires_at=expires_at)
+        budget = settings.site_budget
+        return await key_store.create_site(name, sites, budget=budget, scopes=scopes, expires_at=expires_at)
 
 
-def _scopes(text: str) -> frozenset[Scope]:
+def _parse_scopes(text: str) -> frozenset[Scope]:
     named = text.replace(",", " ").split()
     if unknown := [each for each in named if each not in set(Scope)]:
         raise InputError(f"there is no scope {unknown[0]!r}. Use some of {', '.join(Scope)}.")
     return frozenset(map(Scope, named))
 
 
-def _moment(days: int | None) -> datetime | None:
+def _parse_expiry(days: int | None) -> datetime | None:
     if days is None:
         return None
     if not 1 <= days <= 36500:
@@ -84,24 +88,24 @@ def _moment(days: int | None) -> datetime | None:
 
 @app.command("list")
 def list_keys(data_dir: DataDir = None, json: Json = False) -> None:
-    """Show every key, without its secret, also expired and revoked ones, and what each site has asked today."""
-    keys, spent = run(_list(settings(data_dir=data_dir)))
+    """List all keys without their secrets, including expired and revoked ones, and today's usage of each site."""
+    keys, usage = run(_list(load_settings(data_dir=data_dir)))
     if json:
-        print_json({"open": not keys, "keys": [as_json(key) | {"spent_today": spent.get(key.id)} for key in keys]})
+        print_json({"open": not keys, "keys": [to_json(key) | {"spent_today": usage.get(key.id)} for key in keys]})
     elif not keys:
-        say("There is no key, so anyone who reaches the server may ask. 'bythebook keys create' closes it.")
+        say("There is no key, so anyone who can reach the server has access. 'bythebook keys create' restricts it.")
     else:
-        _show([_COLUMNS, *(_row(key, spent.get(key.id)) for key in keys)])
+        print_table([_COLUMNS, *(_row(key, usage.get(key.id)) for key in keys)])
 
 
-async def _list(chosen: Settings) -> tuple[tuple[Key, ...], dict[str, int]]:
-    from bythebook.book import open_keyring
+async def _list(settings: Settings) -> tuple[tuple[ApiKey, ...], dict[str, int]]:
+    from bythebook.book import open_key_store
 
-    async with open_keyring(chosen) as keyring:
-        return await keyring.list(), await keyring.spent_today()
+    async with open_key_store(settings) as key_store:
+        return await key_store.list(), await key_store.usage_today()
 
 
-def _row(key: Key, spent: int | None) -> tuple[str, ...]:
+def _row(key: ApiKey, usage: int | None) -> tuple[str, ...]:
     return (
         key.id,
         "site" if key.origins else "key",
@@ -109,17 +113,10 @@ def _row(key: Key, spent: int | None) -> tuple[str, ...]:
         ",".join(sorted(key.scopes)),
         f"{key.created_at:%Y-%m-%d}",
         f"{key.expires_at:%Y-%m-%d}" if key.expires_at else "never",
-        "-" if spent is None else f"{spent} of {key.budget}",
+        "-" if usage is None else f"{usage} of {key.budget}",
         key.name or "-",
         " ".join(sorted(key.origins)),
     )
-
-
-def _show(rows: list[tuple[str, ...]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for number, row in enumerate(rows):
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        echo(bold(line) if number == 0 else line)
 
 
 @app.command()
@@ -128,16 +125,16 @@ def revoke(
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Refuse a key from now on, for good."""
-    key = run(_revoke(settings(data_dir=data_dir), key_id))
+    """Revoke a key permanently."""
+    key = run(_revoke(load_settings(data_dir=data_dir), key_id))
     if json:
         print_json(key)
     else:
         echo(f"{key.id} is revoked.")
 
 
-async def _revoke(chosen: Settings, key_id: str) -> Key:
-    from bythebook.book import open_keyring
+async def _revoke(settings: Settings, key_id: str) -> ApiKey:
+    from bythebook.book import open_key_store
 
-    async with open_keyring(chosen) as keyring:
-        return await keyring.revoke(key_id)
+    async with open_key_store(settings) as key_store:
+        return await key_store.revoke(key_id)

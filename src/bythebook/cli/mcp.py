@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bythebook.cli.console import run, say, settings
+from bythebook.cli.console import load_settings, run, say
 from bythebook.cli.options import BaseUrl, DataDir, Json, Model  # noqa: TC001 - typer reads them
 
 if TYPE_CHECKING:
@@ -17,13 +17,13 @@ def mcp(
     data_dir: DataDir = None,
     json: Json = False,  # noqa: ARG001 - standard output is JSON in any case
 ) -> None:
-    """Serve the book to another program over standard input and output (Model Context Protocol)."""
-    run(_serve(settings(data_dir=data_dir, model=model, base_url=base_url)))
+    """Serve the book over the Model Context Protocol on standard input and output."""
+    run(_serve(load_settings(data_dir=data_dir, model=model, base_url=base_url)))
 
 
-async def _serve(chosen: Settings) -> None:
+async def _serve(settings: Settings) -> None:
     from bythebook.book import Book
     from bythebook.mcp.server import serve
 
-    async with Book.open(chosen, say=say) as book:
+    async with Book.open(settings, say=say) as book:
         await serve(book)

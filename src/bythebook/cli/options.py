@@ -1,4 +1,4 @@
-"""The options that several commands share."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from typing import Annotated
 
 import typer
 
-DataDir = Annotated[
-    Path | None, typer.Option(help="The folder that holds the book. Default: .bythebook", show_default=False)
-]
+DataDir = Annotated[Path | None, typer.Option(help="The folder of the book. Default: .bythebook", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-TopK = Annotated[int | None, typer.Option(help="How many passages to find, 1 to 10.", show_default=False)]
-Model = Annotated[str | None, typer.Option(help="The model to ask.", show_default=False)]
-BaseUrl = Annotated[str | None, typer.Option(help="An OpenAI-compatible address to ask it at.", show_default=False)]
-Filtered = Annotated[
+TopK = Annotated[int | None, typer.Option(help="The number of passages, 1 to 10.", show_default=False)]
+Model = Annotated[str | None, typer.Option(help="The model.", show_default=False)]
+BaseUrl = Annotated[str | None, typer.Option(help="An OpenAI-compatible URL of the model.", show_default=False)]
+FilterOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--filter", help="Look only in module=NAME, chapter=ID or url=PREFIX. May be repeated.", show_default=False
+        "--filter", help="Search only module=NAME, chapter=ID or url=PREFIX. May be repeated.", show_default=False
     ),
 ]

@@ -1,4 +1,4 @@
-"""`bythebook serve`: the book on the network."""
+"""`bythebook serve`: the HTTP server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bythebook.cli.console import INTERRUPTED, echo, say, settings
+from bythebook.cli.console import INTERRUPTED, echo, load_settings, say
 from bythebook.cli.options import BaseUrl, DataDir, Model  # noqa: TC001 - typer reads them
 from bythebook.errors import InputError
 from bythebook.server import serve as loop
@@ -21,77 +21,89 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-    from bythebook.server.serve import Ready
-    from bythebook.server.signals import Stop
+    from bythebook.server.serve import StartupReport
+    from bythebook.server.signals import StopSignal
     from bythebook.settings import Settings
 
 
 def serve(
     host: Annotated[str | None, typer.Option(help="The address to listen on.", show_default=False)] = None,
-    port: Annotated[int | None, typer.Option(help="The port to listen on; 0 is any.", show_default=False)] = None,
-    workers: Annotated[int | None, typer.Option(help="How many processes answer.", show_default=False)] = None,
-    ingest: Annotated[
-        Path | None, typer.Option(help="Read this folder in first.", show_default=False, metavar="FOLDER")
+    port: Annotated[
+        int | None, typer.Option(help="The port to listen on. 0: any free port.", show_default=False)
     ] = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Read the folder in again whenever it changes.")] = False,
+    workers: Annotated[int | None, typer.Option(help="The number of server processes.", show_default=False)] = None,
+    ingest: Annotated[
+        Path | None, typer.Option(help="Ingest this folder first.", show_default=False, metavar="FOLDER")
+    ] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Ingest the folder after each change.")] = False,
     model: Model = None,
     base_url: BaseUrl = None,
     data_dir: DataDir = None,
     json: Annotated[bool, typer.Option("--json", help="Print one line of JSON when ready.")] = False,
 ) -> None:
-    """Answer readers over HTTP, until stopped with Ctrl-C."""
+    """Answer questions over HTTP until stopped with Ctrl-C."""
     if watch and ingest is None:
-        raise InputError("--watch needs to know which folder: give it with --ingest FOLDER.")
-    chosen = settings(host=host, port=port, workers=workers, model=model, base_url=base_url, data_dir=data_dir)
-    announce = partial(_announce, chosen, as_json=json)
-    if loop.run(serve_until_stopped(chosen, ingest, watching=watch, announce=announce)):
+        raise InputError("--watch needs a folder. Add --ingest FOLDER.")
+    settings = load_settings(host=host, port=port, workers=workers, model=model, base_url=base_url, data_dir=data_dir)
+    announce = partial(_announce, settings, as_json=json)
+    if loop.run_event_loop(run_server(settings, ingest, watching=watch, announce=announce)):
         say("Stopped.")
         raise typer.Exit(INTERRUPTED)
 
 
-async def serve_until_stopped(
-    chosen: Settings, folder: Path | None, *, watching: bool, announce: Callable[[str, Ready], None]
+async def run_server(
+    settings: Settings, folder: Path | None, *, watching: bool, announce: Callable[[str, StartupReport], None]
 ) -> bool:
-    """Serve, and announce the address once readers can come. Says whether it was stopped with Ctrl-C."""
-    from bythebook.cli.ingest_worker import Reading
-    from bythebook.server.serve import bind, url_of
-    from bythebook.server.signals import heeding_signals
+    """Serve, and call `announce` when the server is ready. True if it was stopped with Ctrl-C."""
+    from bythebook.cli.ingest_worker import IngestWorker
+    from bythebook.server.serve import bind, format_url
+    from bythebook.server.signals import handle_signals
 
-    with closing(bind(chosen.host, chosen.port)) as bound, heeding_signals() as stop:
-        reading = Reading(folder, chosen) if folder else None
-        if reading is None or await stop.unless_asked(reading.begin()):
-            async with reading.going_on() if reading and watching else nullcontext():
-                await _answer(chosen, bound, stop=stop, ready=partial(announce, url_of(bound)))
+    with closing(bind(settings.host, settings.port)) as listener, handle_signals() as stop:
+        worker = IngestWorker(folder, settings) if folder else None
+        if worker is None or await stop.run_unless_stopped(worker.ingest()):
+            async with worker.watch() if worker and watching else nullcontext():
+                await _run_workers(settings, listener, stop=stop, ready=partial(announce, format_url(listener)))
     return stop.interrupted
 
 
-async def _answer(chosen: Settings, bound: socket.socket, *, stop: Stop, ready: Callable[[Ready], None]) -> None:
-    """Answer readers: in this process, or in several that it looks after."""
-    if chosen.workers > 1:
-        from bythebook.server.supervisor import Crew
+async def _run_workers(
+    settings: Settings, listener: socket.socket, *, stop: StopSignal, ready: Callable[[StartupReport], None]
+) -> None:
+    """Serve in this process, or supervise several worker processes."""
+    if settings.workers > 1:
+        from bythebook.server.supervisor import Supervisor
 
-        await Crew(chosen, bound, stop, say).work(ready=ready)
+        await Supervisor(settings, listener, stop, say).run(ready=ready)
     else:
-        from bythebook.server.serve import work
+        from bythebook.server.serve import serve_book
 
-        await work(chosen, bound, stop=stop, ready=ready, say=say)
+        await serve_book(settings, listener, stop=stop, ready=ready, say=say)
 
 
-def _announce(chosen: Settings, url: str, found: Ready, *, as_json: bool) -> None:
-    """Say where the book is served, once, who may ask it, and what to paste into a site."""
+def _announce(settings: Settings, url: str, found: StartupReport, *, as_json: bool) -> None:
+    """Print the URL, who has access, and the script tag for a site."""
     say(f"Serving {found.chunks} chunks ({found.generation}) on {url}, Ctrl-C to stop.")
-    say(f"Chat with it there, or paste this into a site: {tag(url, found)}")
+    say(f"Chat with it there, or paste this into a site: {script_tag(url, found)}")
     if found.open:
         say("The site must be listed in cors_origins.")
-        say("warning: there is no key yet, so whoever reaches this address may ask. 'bythebook keys create' makes one.")
+        say(
+            "warning: without a key, anyone who can reach this address has access. 'bythebook keys create' creates one."
+        )
     else:
-        say("'bythebook keys create --site https://your-site.example' makes the TOKEN.")
+        say("'bythebook keys create --site https://your-site.example' creates the TOKEN.")
     if as_json:
-        ready = {"url": url, "pid": os.getpid(), "workers": chosen.workers, **asdict(found), "tag": tag(url, found)}
+        ready = {
+            "url": url,
+            "pid": os.getpid(),
+            "workers": settings.workers,
+            **asdict(found),
+            "tag": script_tag(url, found),
+        }
         echo(jsonlib.dumps(ready))
 
 
-def tag(url: str, found: Ready) -> str:
-    """What an author pastes into a site."""
+def script_tag(url: str, found: StartupReport) -> str:
+    """The HTML that an author pastes into a site."""
     token = "" if found.open else ' data-site="TOKEN"'
     return f'<script src="{url}/widget.js"{token} async></script>'

@@ -1,78 +1,69 @@
-"""`bythebook status`: what the book is made of, and how far it can be trusted."""
+"""`bythebook status`: the contents of the book and the quality of its refusals."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from bythebook.cli.console import bold, echo, print_json, run, settings
+from bythebook.cli.console import load_settings, print_field, print_json, run
 from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
-from bythebook.serialization import as_json
+from bythebook.serialization import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from bythebook.admin import Status
+    from bythebook.admin import BookStatus
     from bythebook.index import Calibration
 
-_MOST_SHOWN = 20
+_MAX_LINES = 20
 
 
 def status(data_dir: DataDir = None, json: Json = False) -> None:
-    """Show what the book is made of, and how well it tells what it covers."""
-    from bythebook.admin import status_of
+    """Show the contents of the book, and how well it detects questions that it does not cover."""
+    from bythebook.admin import read_status
 
-    chosen = settings(data_dir=data_dir)
-    shown = run(status_of(chosen))
+    settings = load_settings(data_dir=data_dir)
+    shown = run(read_status(settings))
     if json:
-        print_json({**as_json(shown), "retrieval_threshold": chosen.retrieval_threshold})
+        print_json({**to_json(shown), "retrieval_threshold": settings.retrieval_threshold})
         return
-    _show(shown)
-    for name, line in _refusal(shown.calibration, chosen.retrieval_threshold):
-        _line(name, line)
+    _print_status(shown)
+    for name, line in _refusal_lines(shown.calibration, settings.retrieval_threshold):
+        print_field(name, line)
 
 
-def _show(shown: Status) -> None:
-    _line("Book", f"{shown.pages} pages in {shown.chunks} chunks")
-    _line("Generation", f"{shown.generation}, published {shown.published_at}")
-    kept = shown.kept
+def _print_status(shown: BookStatus) -> None:
+    print_field("Book", f"{shown.pages} pages in {shown.chunks} chunks")
+    print_field("Generation", f"{shown.generation}, published {shown.published_at}")
+    kept = shown.location
     if kept.url:
-        _line("Kept", f"{kept.collection} on {kept.url}{' (another program fills it)' if kept.attached else ''}")
-    _line("Embedder", f"{shown.model} ({shown.dimension} dimensions)")
-    _line("On disk", f"{shown.size_bytes / 1e6:.1f} MB")
+        print_field("Kept", f"{kept.collection} on {kept.url}{' (another program fills it)' if kept.attached else ''}")
+    print_field("Embedder", f"{shown.model} ({shown.dimension} dimensions)")
+    print_field("On disk", f"{shown.size_bytes / 1e6:.1f} MB")
     for source in shown.sources:
-        _line(
+        print_field(
             "Source",
             f"{source.name}: {source.pages} pages, coverage {source.coverage:.0%} of the {source.listed} listed",
         )
-        for skipped in source.skipped[:_MOST_SHOWN]:
-            _line("", f"skipped {skipped.path}: {skipped.reason}")
-        if len(source.skipped) > _MOST_SHOWN:
-            _line("", f"... and {len(source.skipped) - _MOST_SHOWN} more; --json lists them all")
+        for skipped in source.skipped[:_MAX_LINES]:
+            print_field("", f"skipped {skipped.path}: {skipped.reason}")
+        if len(source.skipped) > _MAX_LINES:
+            print_field("", f"... and {len(source.skipped) - _MAX_LINES} more; --json lists them all")
         if source.left_out:
-            _line("", f"{len(source.left_out)} left out on purpose; 'bythebook ingest --dry-run' names them")
+            print_field("", f"{len(source.left_out)} left out on purpose; 'bythebook ingest --dry-run' names them")
 
 
-def _refusal(tried: Calibration, threshold: float | Literal["auto"]) -> Iterator[tuple[str, str]]:
-    """How well the book tells what it covers, and how that was found out."""
-    if tried.questions:
-        precision = "-" if tried.precision is None else f"{tried.precision:.0%}"
-        yield (
-            "Refusal",
-            (
-                f"precision {precision}, recall {tried.recall:.0%}; keeps {tried.kept:.0%} of its own questions "
-                f"(line at {tried.cutoff})"
-            ),
-        )
+def _refusal_lines(calibration: Calibration, threshold: float | Literal["auto"]) -> Iterator[tuple[str, str]]:
+    """The quality of the refusal rule, and how it was measured."""
+    if calibration.questions:
+        precision = "-" if calibration.precision is None else f"{calibration.precision:.0%}"
+        own = f"keeps {calibration.kept:.0%} of its own questions (cutoff {calibration.cutoff})"
+        yield "Refusal", f"precision {precision}, recall {calibration.recall:.0%}; {own}"
     else:
-        yield "Refusal", f"not tried (line at {tried.cutoff})"
-    yield "", tried.how
+        yield "Refusal", f"not measured (cutoff {calibration.cutoff})"
+    yield "", calibration.explanation
     from bythebook.retrieval.calibration import is_current
 
-    if not is_current(tried):
-        yield "", "drawn for an earlier version of the rule: run 'bythebook ingest' again"
+    if not is_current(calibration):
+        yield "", "made for an earlier version of the rule: run 'bythebook ingest' again"
     if threshold != "auto":
-        yield "", f"not in force: retrieval_threshold is set to {threshold}, a least cosine"
-
-
-def _line(name: str, value: str) -> None:
-    echo(f"{bold(f'{name:<11}')} {value}")
+        yield "", f"not used: retrieval_threshold is set to {threshold}, a minimum cosine"

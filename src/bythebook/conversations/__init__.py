@@ -1,4 +1,4 @@
-"""Conversations: what was asked and answered before, and the place it is kept."""
+"""Conversations: messages, turns and the port that stores them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from bythebook.conversations.models import (
     Conversation,
+    ConversationStatus,
     ConversationTurn,
     Count,
     Dialect,
     Message,
     Record,
-    Status,
     TurnState,
 )
 from bythebook.conversations.openai_format import ToolCall
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Conversation",
+    "ConversationStatus",
     "ConversationSummary",
     "ConversationTurn",
     "Conversations",
@@ -30,7 +31,6 @@ __all__ = [
     "Dialect",
     "Message",
     "Record",
-    "Status",
     "ToolCall",
     "TurnState",
 ]
@@ -38,66 +38,66 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ConversationSummary:
-    """A conversation in a list of them."""
+    """One row in a list of conversations."""
 
     id: str
     title: str
-    """Its first question, on one line; empty when nothing was asked yet."""
+    """The first question on one line; empty before the first question."""
     created_at: datetime
     updated_at: datetime
     turn_count: int
 
 
 class Conversations(Protocol):
-    """Where conversations are kept, whole, for as long as they are wanted.
+    """Stores conversations completely and without a time limit.
 
-    It does not trim what a model is shown. Another reader's conversation is as absent as one that never was: both are
-    `NotFound`.
+    It does not trim the history for a model. A conversation of another user is `NotFound`, exactly like one that does
+    not exist.
     """
 
     async def create(self, conversation: Conversation) -> None:
-        """Keep a new conversation with the messages it starts with."""
+        """Store a new conversation with its initial messages."""
         ...
 
     async def load(self, conversation_id: str, *, user_id: str) -> Conversation:
-        """The conversation since it was last reset. A question without an answer is not in it."""
+        """Load the messages since the last reset. A question without an answer is not included."""
         ...
 
     async def turns(self, conversation_id: str, *, user_id: str) -> list[ConversationTurn]:
-        """Every turn there was, oldest first, also failed and interrupted ones and those before a reset."""
+        """All turns, oldest first, including failed and interrupted turns and turns before a reset."""
         ...
 
     async def latest(self, *, user_id: str, limit: int) -> list[ConversationSummary]:
-        """The reader's `limit` latest conversations, the latest first."""
+        """The user's latest conversations, newest first."""
         ...
 
     async def begin_turn(
         self, conversation_id: str, question: str, *, user_id: str
     ) -> tuple[ConversationTurn, Conversation]:
-        """Note that the question is being answered, and give its turn and the conversation as a model is shown it.
+        """Start a turn, and return it with the conversation as the model will see it.
 
-        A conversation has one running turn: this waits for those before it, in the order they came, and is
-        `Unavailable` when they take too long. Whoever begins a turn finishes it; one whose owner is gone is found
-        interrupted and holds nobody up.
+        A conversation has one running turn at a time. This call waits for earlier turns in order of arrival, and raises
+        `Unavailable` when they take too long. The caller must finish the turn; a turn whose process has died is marked
+        interrupted and blocks nothing.
         """
         ...
 
     async def finish_turn(self, turn: ConversationTurn, messages: Sequence[Message]) -> None:
-        """Keep how a turn ended, all of it or nothing.
+        """Store the result of a turn in one transaction.
 
-        A completed turn brings its messages, from the question to the answer; a failed one brings none. A turn that is
-        no longer running, because its time ran out and others went on, is `Unavailable` and changes nothing.
+        A completed turn adds its messages, from the question to the answer; a failed turn adds none. A turn that is no
+        longer running, because its lease expired, raises `Unavailable` and changes nothing.
         """
         ...
 
     async def reset(self, conversation_id: str, *, user_id: str) -> None:
-        """Start the conversation afresh after its running turn: only the system message is loaded from now on."""
+        """Reset the conversation after its running turn: later loads return only the system message."""
         ...
 
     async def delete(self, conversation_id: str, *, user_id: str) -> None:
-        """Forget the conversation with everything in it, at once."""
+        """Delete the conversation with its turns and messages immediately."""
         ...
 
     async def expire(self, before: datetime) -> int:
-        """Forget the conversations nothing happened in since then, whoever's they are, and say how many."""
+        """Delete the conversations of all users that had no activity since `before`, and return their number."""
         ...

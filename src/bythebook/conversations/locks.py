@@ -1,7 +1,4 @@
-"""Who is answering a turn, so that another process can tell whether it still does.
-
-Waiting for one's turn inside this process: first come, first served, by conversation.
-"""
+"""Locks of conversations: the lease owner of a turn across processes, and fair queues within a process."""
 
 from __future__ import annotations
 
@@ -20,39 +17,39 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class LeaseOwner:
     """One open store in one process on one machine."""
 
     place: str
-    """Where process ids mean the same process: machine, start-up of it, and container."""
+    """The scope in which process ids are comparable: machine, boot and container."""
     pid: int
     started: str
-    """When the process was started, since ids are used again; empty where it cannot be known."""
+    """Start time of the process, because ids are reused; empty if unknown."""
     store: str
 
     def __str__(self) -> str:
         return "|".join(map(str, astuple(self)))
 
     @classmethod
-    def parse(cls, text: str) -> Owner:
+    def parse(cls, text: str) -> LeaseOwner:
         place, pid, started, store = text.split("|")
         return cls(place, int(pid), started, store)
 
     @classmethod
-    def here(cls) -> Owner:
+    def current(cls) -> LeaseOwner:
         """A new owner in this process."""
-        return cls(_place(), os.getpid(), _started(os.getpid()) or "", uuid.uuid4().hex)
+        return cls(_host_id(), os.getpid(), _start_time(os.getpid()) or "", uuid.uuid4().hex)
 
-    def is_gone(self) -> bool:
-        """Whether the process is certainly no more. From another machine nobody can tell."""
-        if self.place != _place():
+    def is_dead(self) -> bool:
+        """True if the process has certainly ended. Always false for a process on another machine."""
+        if self.place != _host_id():
             return False
         if self.started:
-            return _started(self.pid) != self.started
-        return not _runs(self.pid)
+            return _start_time(self.pid) != self.started
+        return not _is_alive(self.pid)
 
 
-def _place() -> str:
+def _host_id() -> str:
     parts = [socket.gethostname().replace("|", "")]
     try:
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
@@ -62,19 +59,19 @@ def _place() -> str:
     return "/".join(parts)
 
 
-def _started(pid: int) -> str | None:
-    """The moment Linux started the process, in its own count; None when there is no such process."""
+def _start_time(pid: int) -> str | None:
+    """Start time of the process in clock ticks (Linux); None if there is no such process."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    # The name stands in brackets and may contain anything, so the fields are counted from behind it.
+    # The process name is in parentheses and may contain any character, so count the fields after it.
     state, *fields = stat.rpartition(")")[2].split()
     return None if state in {"Z", "X"} else fields[18]
 
 
-def _runs(pid: int) -> bool:
-    if sys.platform == "win32":  # where signal 0 would end the process
+def _is_alive(pid: int) -> bool:
+    if sys.platform == "win32":  # signal 0 would end the process on Windows
         return True
     try:
         os.kill(pid, 0)
@@ -85,35 +82,35 @@ def _runs(pid: int) -> bool:
     return True
 
 
-class Queue:
-    """Those who wait for one conversation. Only the first of them looks whether it is free."""
+class TurnQueue:
+    """The waiters of one conversation. Only the first polls whether it is free."""
 
     def __init__(self) -> None:
         self.head = asyncio.Lock()
         self.users = 0
         self._stirred = asyncio.Event()
 
-    def stir(self) -> None:
-        """Have the first look again at once."""
+    def wake(self) -> None:
+        """Make the first waiter poll again immediately."""
         self._stirred.set()
 
-    async def pause(self, seconds: float) -> None:
-        """Wait until stirred, and no longer than this: another process cannot stir us."""
+    async def wait(self, seconds: float) -> None:
+        """Wait until woken, at most this long: another process cannot wake us."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._stirred.wait(), seconds)
         self._stirred.clear()
 
 
-class Queues:
-    """A queue for each conversation somebody waits for, and none for the others."""
+class TurnQueues:
+    """A queue for each conversation that has waiters."""
 
     def __init__(self) -> None:
-        self._queues: dict[str, Queue] = {}
+        self._queues: dict[str, TurnQueue] = {}
 
     @asynccontextmanager
-    async def first_in(self, name: str) -> AsyncIterator[Queue]:
-        """Be the first in the queue until the block ends."""
-        queue = self._queues.setdefault(name, Queue())
+    async def acquire(self, name: str) -> AsyncIterator[TurnQueue]:
+        """Hold the first place of the queue inside the block."""
+        queue = self._queues.setdefault(name, TurnQueue())
         queue.users += 1
         try:
             async with queue.head:
@@ -123,6 +120,6 @@ class Queues:
             if not queue.users:
                 del self._queues[name]
 
-    def stir(self, name: str) -> None:
+    def wake(self, name: str) -> None:
         if name in self._queues:
-            self._queues[name].stir()
+            self._queues[name].wake()

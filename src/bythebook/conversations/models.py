@@ -1,9 +1,4 @@
-"""One message of a conversation, and what makes it a valid one.
-
-A conversation: what was said, in an order that makes sense, and how much of it a model is shown.
-
-A turn: one question with what was found for it and what was answered.
-"""
+"""Messages, conversations and turns, with the rules that keep them valid."""
 
 from __future__ import annotations
 
@@ -26,10 +21,10 @@ if TYPE_CHECKING:
 
 
 Count: TypeAlias = Callable[[str], int]
-"""How many tokens a text is, for the model that will read it."""
+"""Counts the tokens of a text for the model that will read it."""
 
 Record: TypeAlias = Mapping[str, Any]
-"""Something of a later stage, as JSON has it. It stays as it was told, whatever that stage becomes."""
+"""JSON data of a later stage, stored unchanged even if that stage's types change."""
 
 Dialect: TypeAlias = Literal["tools", "functions"]
 
@@ -40,12 +35,12 @@ def new_id() -> str:
     return str(uuid.uuid4())
 
 
-def now() -> datetime:
+def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
 def is_storable(text: str) -> bool:
-    """Whether every database can keep the text: PostgreSQL refuses NUL, and half a surrogate pair is no character."""
+    """True if every database can store the text: PostgreSQL refuses NUL, and a lone surrogate cannot be encoded."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -53,7 +48,7 @@ def is_storable(text: str) -> bool:
     return "\0" not in text
 
 
-def in_utc(moment: datetime) -> datetime:
+def to_utc(moment: datetime) -> datetime:
     if moment.tzinfo is None:
         raise InputError(f"the time {moment.isoformat()} has no zone. Use datetime.now(UTC).")
     return moment.astimezone(UTC)
@@ -61,21 +56,21 @@ def in_utc(moment: datetime) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Something that was said. A `function` message of the older dialect becomes the `tool` message it means."""
+    """One message. A `function` message of the older dialect becomes a `tool` message."""
 
     role: str
     content: str
-    """Empty only where an assistant calls tools instead of speaking."""
+    """May be empty only for an assistant message with tool calls."""
     id: str = field(default_factory=new_id)
-    timestamp: datetime = field(default_factory=now)
+    timestamp: datetime = field(default_factory=utc_now)
     citations: tuple[Record, ...] = ()
     token_count: int = 0
-    """0 means nobody counted yet; see `counted`."""
+    """0 means not counted yet."""
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
-    """The call that a tool message answers."""
+    """The tool call that a tool message answers."""
     name: str | None = None
-    """The tool that answers, or who of several is speaking."""
+    """The name of the tool, or of one of several speakers."""
     metadata: Record = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -83,7 +78,7 @@ class Message:
             self._become_tool_message()
         for flaw in self._flaws():
             raise InputError(flaw)
-        object.__setattr__(self, "timestamp", in_utc(self.timestamp))
+        object.__setattr__(self, "timestamp", to_utc(self.timestamp))
 
     def _become_tool_message(self) -> None:
         if not self.name:
@@ -109,23 +104,23 @@ class Message:
         if not is_storable(self.content):
             yield f"the content of a {self.role} message has NUL or half a surrogate pair in it, which is no text."
 
-    def counted(self, count: Count) -> Message:
-        """This message with the tokens of everything in it that a model reads."""
+    def with_token_count(self, count: Count) -> Message:
+        """A copy with the token count of everything a model reads."""
         calls = sum(count(call.name) + count(call.arguments) for call in self.tool_calls)
         return replace(self, token_count=calls + (count(self.content) if self.content else 0))
 
     def to_api_format(self, dialect: Dialect = "tools") -> dict[str, Any]:
-        """As the OpenAI chat API takes it. `functions` has room for one call in a message."""
+        """Export for the OpenAI chat API. `functions` allows one call in a message."""
         return openai_format.write_tools(self) if dialect == "tools" else openai_format.write_functions(self)
 
     @classmethod
     def from_api_format(cls, data: Mapping[str, Any]) -> Message:
-        """The message that the OpenAI chat API sent or takes, in either dialect."""
-        return cls(**openai_format.read(data))
+        """Import from the OpenAI chat API, in either dialect."""
+        return cls(**openai_format.parse_message(data))
 
 
 SEARCHES = frozenset({"search_docs", "retrieve_context"})
-"""The names under which a model searches the book."""
+"""Names of the search tool."""
 
 _MAY_FOLLOW = {
     "system": frozenset[str](),
@@ -135,8 +130,8 @@ _MAY_FOLLOW = {
 }
 
 
-class Status(StrEnum):
-    """Created: nothing was asked yet. Active: something was. Completed: what was asked last has its answer."""
+class ConversationStatus(StrEnum):
+    """Created: no question yet. Active: a question is open. Completed: the latest question is answered."""
 
     CREATED = "created"
     ACTIVE = "active"
@@ -145,19 +140,19 @@ class Status(StrEnum):
 
 @dataclass(slots=True)
 class Conversation:
-    """A system message, then questions and answers in turns, with tool messages between, oldest first."""
+    """A system message, then alternating questions and answers with tool messages between, oldest first."""
 
     messages: list[Message] = field(default_factory=list)
     id: str = field(default_factory=new_id)
     user_id: str = ""
-    """Whose it is. Empty where there is only one reader, as on the command line."""
+    """Empty for a single local user, as on the command line."""
     model: str = ""
     max_history: int = 20
-    """How many messages a model is shown, the system message among them."""
-    created_at: datetime = field(default_factory=now)
-    status: Status = Status.CREATED
+    """How many messages the model sees, including the system message."""
+    created_at: datetime = field(default_factory=utc_now)
+    status: ConversationStatus = ConversationStatus.CREATED
     turn_count: int = 0
-    """How many questions were asked, also ones since cleared. `retrieval_count` likewise."""
+    """Counts cleared questions too; so does `retrieval_count`."""
     retrieval_count: int = 0
 
     def __post_init__(self) -> None:
@@ -167,11 +162,11 @@ class Conversation:
             raise InputError(f"max_history must be from 1 to 100, not {self.max_history}.")
         if not is_storable(self.user_id):
             raise InputError("the user_id has NUL or half a surrogate pair in it, which is no text.")
-        self.created_at = in_utc(self.created_at)
+        self.created_at = to_utc(self.created_at)
         self._take(self.messages)
 
     def _take(self, messages: Sequence[Message]) -> None:
-        """Hold messages that were there before. What was counted and cleared since may be more, never less."""
+        """Load existing messages. The counters may exceed them, because of cleared messages."""
         if any(later.timestamp < earlier.timestamp for earlier, later in pairwise(messages)):
             raise InputError("the messages of a conversation must be oldest first.")
         status, turns, searches = self.status, self.turn_count, self.retrieval_count
@@ -180,7 +175,7 @@ class Conversation:
             self.add_message(message)
         self.turn_count = max(turns, self.turn_count)
         self.retrieval_count = max(searches, self.retrieval_count)
-        if status is not Status.CREATED:
+        if status is not ConversationStatus.CREATED:
             self.status = status
 
     @property
@@ -189,14 +184,14 @@ class Conversation:
 
     @property
     def last_assistant_message(self) -> Message | None:
-        """The last answer; a call of tools is none."""
+        """The latest answer. A message with tool calls is not an answer."""
         return next((m for m in reversed(self.messages) if m.role == "assistant" and m.content), None)
 
     def add_message(self, message: Message) -> None:
-        """Append what was said next. Time does not run backwards in a conversation, whatever the clocks say."""
-        if flaw := self._misplaced(message):
+        """Append a message. Timestamps never decrease, even if the clocks of several servers disagree."""
+        if flaw := self._order_error(message):
             raise InputError(flaw)
-        # Several machines may serve one conversation, and a reader must not pay for a clock that is behind.
+        # Several machines may serve one conversation, and one of their clocks may be slow.
         if self.messages and message.timestamp < self.messages[-1].timestamp:
             message = replace(message, timestamp=self.messages[-1].timestamp)
         self.messages.append(message)
@@ -204,10 +199,10 @@ class Conversation:
         self.retrieval_count += count_searches([message])
         if message.role != "system":
             answered = message.role == "assistant" and not message.tool_calls
-            self.status = Status.COMPLETED if answered else Status.ACTIVE
+            self.status = ConversationStatus.COMPLETED if answered else ConversationStatus.ACTIVE
 
-    def _misplaced(self, message: Message) -> str | None:
-        """Why the message cannot come next, if it cannot."""
+    def _order_error(self, message: Message) -> str | None:
+        """Why the message is out of order; None if it is in order."""
         if not self.messages:
             wrong = message.role != "system"
             return f"a conversation starts with a system message, not a {message.role} message." if wrong else None
@@ -229,7 +224,7 @@ class Conversation:
         return set()
 
     def _exchanges(self) -> list[list[Message]]:
-        """The messages after the system message, parted before each question."""
+        """The messages after the system message, split before each question."""
         parted: list[list[Message]] = []
         for message in self.messages[1:]:
             if message.role == "user":
@@ -238,9 +233,10 @@ class Conversation:
         return parted
 
     def window(self) -> list[Message]:
-        """What a model is shown: the system message and the newest whole exchanges, `max_history` messages in all.
+        """The messages the model sees: the system message and the newest whole exchanges, at most `max_history`
+        messages.
 
-        The newest exchange is there however long it is.
+        The newest exchange is always included, however long it is.
         """
         shown: list[Message] = []
         for exchange in reversed(self._exchanges()):
@@ -250,25 +246,25 @@ class Conversation:
         return self.messages[:1] + shown
 
     def to_openai_messages(self, dialect: Dialect = "tools") -> list[dict[str, Any]]:
-        """The window as the OpenAI chat API takes it."""
+        """The window in the format of the OpenAI chat API."""
         shown: Iterable[Message] = self.window()
         if dialect == "functions":
-            shown = openai_format.one_call_each(shown)
+            shown = openai_format.split_tool_calls(shown)
         return [message.to_api_format(dialect) for message in shown]
 
     @classmethod
     def from_openai_messages(cls, messages: Iterable[Mapping[str, Any]]) -> Conversation:
-        """A new conversation with what the OpenAI chat API was sent, in either dialect."""
+        """A new conversation from messages of the OpenAI chat API, in either dialect."""
         conversation = cls()
         for message in messages:
             conversation.add_message(Message.from_api_format(message))
         return conversation
 
     def trim_to_budget(self, tokens: int) -> list[Message]:
-        """Drop the oldest whole exchanges until the rest is at most `tokens`, and return what was dropped.
+        """Drop the oldest whole exchanges until at most `tokens` remain, and return the dropped messages.
 
-        The system message and the newest exchange, with the last question, are never dropped: where they alone are
-        too much, nothing is changed and `ContextOverflow` says so.
+        The system message and the newest exchange are never dropped: if they alone exceed the budget, nothing changes
+        and `ContextOverflow` is raised.
         """
         uncounted = next((message for message in self.messages if not message.token_count), None)
         if uncounted:
@@ -287,19 +283,19 @@ class Conversation:
         return dropped
 
     def clear(self) -> None:
-        """Forget everything that was said but the system message. The id stays, and the counts go on."""
+        """Remove all messages except the system message. The id and the counters stay."""
         del self.messages[1:]
-        if self.status is not Status.CREATED:
-            self.status = Status.ACTIVE
+        if self.status is not ConversationStatus.CREATED:
+            self.status = ConversationStatus.ACTIVE
 
 
 def count_searches(messages: Iterable[Message]) -> int:
-    """How often the book was searched by a tool."""
+    """Count the tool calls that searched the book."""
     return sum(message.role == "tool" and message.name in SEARCHES for message in messages)
 
 
 def is_uuid4(text: str) -> bool:
-    """Whether the text is a UUID4 as we write them; other spellings of one would be other ids to a database."""
+    """True for a UUID4 in canonical form; a database would treat other spellings as different ids."""
     try:
         known = uuid.UUID(text)
     except ValueError:
@@ -308,7 +304,7 @@ def is_uuid4(text: str) -> bool:
 
 
 class TurnState(StrEnum):
-    """Running, then one of the others for good. Interrupted: whoever was answering is gone."""
+    """Running, then one of the final states. Interrupted: the process that was answering has died."""
 
     RUNNING = "running"
     COMPLETED = "completed"
@@ -318,28 +314,28 @@ class TurnState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConversationTurn:
-    """One question of a conversation, and what became of it. Numbers count from 1 and have no gaps."""
+    """One question of a conversation with its result. Numbers start at 1 and have no gaps."""
 
     conversation_id: str
     number: int
     question: str
     standalone_question: str = ""
-    """The question as it was searched for, understandable without the ones before it."""
+    """The rewritten question that was searched for."""
     retrieval_results: tuple[RetrievalResult, ...] = ()
     response: Record | None = None
-    """The AgentResponse as JSON has it, once there is one."""
+    """The AgentResponse as JSON, once the turn is completed."""
     state: TurnState = TurnState.RUNNING
     error: str = ""
-    """The code of the error a failed turn ended with."""
-    created_at: datetime = field(default_factory=now)
+    """The error code of a failed turn."""
+    created_at: datetime = field(default_factory=utc_now)
     duration_seconds: float | None = None
-    """How long it took to complete or fail; how long an interrupted turn ran, nobody knows."""
+    """Time until completion or failure; unknown for an interrupted turn."""
     id: str = field(default_factory=new_id)
 
     def __post_init__(self) -> None:
         for flaw in self._flaws():
             raise InputError(flaw)
-        object.__setattr__(self, "created_at", in_utc(self.created_at))
+        object.__setattr__(self, "created_at", to_utc(self.created_at))
 
     def _flaws(self) -> Iterator[str]:
         if self.number < 1:
@@ -357,7 +353,7 @@ class ConversationTurn:
         if self.response and self.response.get("grounded") and not self.retrieval_results:
             yield "nothing was retrieved, so the response must say that the book has no information, not be grounded."
 
-    def completed(
+    def complete(
         self,
         response: Record,
         *,
@@ -365,7 +361,7 @@ class ConversationTurn:
         duration_seconds: float,
         standalone_question: str = "",
     ) -> ConversationTurn:
-        """This turn with its answer."""
+        """A completed copy of this turn."""
         return replace(
             self,
             state=TurnState.COMPLETED,
@@ -375,6 +371,6 @@ class ConversationTurn:
             duration_seconds=duration_seconds,
         )
 
-    def failed(self, error: str, *, duration_seconds: float) -> ConversationTurn:
-        """This turn, ended by an error with this code."""
+    def fail(self, error: str, *, duration_seconds: float) -> ConversationTurn:
+        """A failed copy of this turn, with the error code."""
         return replace(self, state=TurnState.FAILED, error=error, duration_seconds=duration_seconds)

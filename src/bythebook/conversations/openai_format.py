@@ -1,7 +1,7 @@
-"""A tool call, and the two ways the OpenAI chat API writes one: `tools`, and the older `functions`.
+"""Tool calls in both dialects of the OpenAI chat API: `tools`, and the older `functions`.
 
-A function call has no id: its answer is simply the message after it, under the same name. So one id for each name
-pairs them just as well, and nothing outside this module knows of two dialects.
+A function call has no id: its result is the next message under the same name. One id for each name pairs calls and
+results equally well, so no other module needs to know about the two dialects.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool the model wants run. `arguments` is JSON as the model wrote it, which need not be valid."""
+    """A tool call of the model. `arguments` is JSON as the model wrote it and may be invalid."""
 
     id: str
     name: str
@@ -33,7 +33,7 @@ class ToolCall:
             raise InputError("a tool call needs an id and the name of the tool.")
 
 
-class _Fields(TypedDict):
+class _MessageFields(TypedDict):
     role: str
     content: str
     name: str | None
@@ -42,7 +42,7 @@ class _Fields(TypedDict):
 
 
 def call_id(name: str) -> str:
-    """The id of a call in the dialect that has none."""
+    """The id for a call in the dialect without ids."""
     return f"call_{name}"
 
 
@@ -75,8 +75,8 @@ def write_functions(message: Message) -> dict[str, Any]:
     return written
 
 
-def one_call_each(messages: Iterable[Message]) -> Iterator[Message]:
-    """The same messages with calls made one after the other, each followed by its answer under the tool's name."""
+def split_tool_calls(messages: Iterable[Message]) -> Iterator[Message]:
+    """The same messages with sequential calls, each followed by its result under the tool's name."""
     rest = deque(messages)
     while rest:
         message = rest.popleft()
@@ -92,13 +92,13 @@ def one_call_each(messages: Iterable[Message]) -> Iterator[Message]:
                 yield replace(answers[call.id], name=call.name)
 
 
-def read(data: Mapping[str, Any]) -> _Fields:
-    """The fields of a message in either dialect. What this package does not know is passed over."""
+def parse_message(data: Mapping[str, Any]) -> _MessageFields:
+    """Parse the fields of a message in either dialect. Unknown fields are ignored."""
     role = data.get("role")
     if not isinstance(role, str):
         raise InputError("a message needs a role.")
     return {
-        # The newest models call the system message the developer's; nothing else about it differs.
+        # The newest models call the system role "developer"; it is otherwise the same.
         "role": "system" if role == "developer" else role,
         "content": _text(data.get("content")),
         "name": data.get("name"),

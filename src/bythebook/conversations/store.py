@@ -1,15 +1,11 @@
-"""Conversations in a SQL database. The same statements serve SQLite and PostgreSQL.
+"""Conversations in a SQL database. SQLite and PostgreSQL use the same statements.
 
-A turn belongs to the process that began it until its lease ends. Another process takes it for interrupted when the
-owner is certainly gone, which can be told at once on the same machine, or when the lease is over. The lease is longer
-than any answer may take, so nothing has to be renewed; and should an answer come later all the same, it finds its turn
-no longer running and is not kept.
+A turn is leased to the process that began it. Another process marks it interrupted when the owner has certainly died,
+which is detected immediately on the same machine, or when the lease has expired. The lease is longer than any answer
+may take, so it needs no renewal. If an answer still arrives later, its turn is no longer running and it is discarded.
 
-What is said to the database: each function is a statement or two inside a transaction that is open already.
-
-Statements are built once. Building one takes SQLAlchemy longer than SQLite takes to run it.
-
-Our nouns as rows of the tables, and back.
+Each statement function runs inside an open transaction. Statements are built once: building one in SQLAlchemy takes
+longer than running it in SQLite.
 """
 
 from __future__ import annotations
@@ -26,15 +22,15 @@ from sqlalchemy.exc import IntegrityError
 
 from bythebook.conversations import (
     Conversation,
+    ConversationStatus,
     ConversationSummary,
     ConversationTurn,
     Message,
-    Status,
     ToolCall,
     TurnState,
 )
-from bythebook.conversations.locks import Owner, Queues
-from bythebook.conversations.models import count_searches, in_utc, is_storable, is_uuid4, now
+from bythebook.conversations.locks import LeaseOwner, TurnQueues
+from bythebook.conversations.models import count_searches, is_storable, is_uuid4, to_utc, utc_now
 from bythebook.database.engine import open_database
 from bythebook.database.schema import Clock, conversations, messages, turns
 from bythebook.errors import InputError, NotFound, Unavailable
@@ -52,20 +48,20 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LEASE_SECONDS = 120.0
-"""How long a turn may run: more than the deadline of any answer."""
+"""Maximum duration of a turn: longer than the deadline of any answer."""
 
 PATIENCE_SECONDS = 30.0
-"""How long a question waits for those before it."""
+"""How long a question waits for earlier turns."""
 
 LOOK_AGAIN_SECONDS = 0.05
-"""How often to look for a turn of another process to end."""
+"""Polling interval for turns of other processes."""
 
 
 @asynccontextmanager
 async def open_conversations(
     url: str, *, lease: float = LEASE_SECONDS, patience: float = PATIENCE_SECONDS
 ) -> AsyncIterator[SqlConversations]:
-    """Conversations in the database at this URL, made or brought up to date if need be."""
+    """Open the database at this URL, and create or migrate its tables if needed."""
     async with open_database(url) as database:
         store = SqlConversations(database, lease=lease, patience=patience)
         try:
@@ -75,20 +71,20 @@ async def open_conversations(
 
 
 class SqlConversations:
-    """Conversations, turns and messages in three tables of a database."""
+    """Conversations, turns and messages in three tables."""
 
     def __init__(self, database: Database, *, lease: float = LEASE_SECONDS, patience: float = PATIENCE_SECONDS) -> None:
         self._database = database
         self._lease = lease
         self._patience = patience
-        self._owner = str(Owner.here())
+        self._owner = str(LeaseOwner.current())
         self._running: set[str] = set()
-        self._queues = Queues()
+        self._queues = TurnQueues()
 
     async def close(self) -> None:
-        """Give up the turns that were begun here and not finished."""
+        """Mark the unfinished turns of this process as interrupted."""
         if self._running:
-            # Without the database others find out by themselves: this process is gone soon.
+            # Without the database, other processes detect it themselves once this one has ended.
             with suppress(Unavailable):
                 await self._database.write(lambda connection: interrupt_all(connection, owner=self._owner))
 
@@ -106,14 +102,14 @@ class SqlConversations:
     async def turns(self, conversation_id: str, *, user_id: str) -> list[ConversationTurn]:
         _check(conversation_id, user_id)
 
-        def listed(connection: Connection) -> list[RowMapping]:
+        def list_rows(connection: Connection) -> list[RowMapping]:
             find(connection, conversation_id, user_id=user_id)
             return list_turns(connection, conversation_id)
 
-        rows = await self._database.read(listed)
-        if any(row["state"] == TurnState.RUNNING and self._is_abandoned(row) for row in rows):
+        rows = await self._database.read(list_rows)
+        if any(row["state"] == TurnState.RUNNING and self._has_dead_owner(row) for row in rows):
             await self._database.write(lambda connection: self._is_busy(connection, conversation_id))
-            rows = await self._database.read(listed)
+            rows = await self._database.read(list_rows)
         return [to_turn(row) for row in rows]
 
     async def latest(self, *, user_id: str, limit: int) -> list[ConversationSummary]:
@@ -129,14 +125,14 @@ class SqlConversations:
         owned = {"owner": self._owner, "lease": self._lease}
 
         def begun(connection: Connection, row: RowMapping) -> tuple[ConversationTurn, Conversation]:
-            started = replace(turn, number=row["last_number"] + 1, created_at=now())
+            started = replace(turn, number=row["last_number"] + 1, created_at=utc_now())
             return started, begin(connection, started, row, owned=owned)
 
         self._running.add(turn.id)
         try:
             return await self._when_free(conversation_id, begun, user_id=user_id)
         except BaseException:
-            # Cancelled, perhaps, with the turn in the database already: nobody will finish it.
+            # A cancelled transaction may have committed the turn, which nothing would finish.
             await self._give_up(turn)
             raise
 
@@ -146,20 +142,20 @@ class SqlConversations:
         if turn.state is not TurnState.COMPLETED and messages:
             raise InputError(f"a {turn.state} turn keeps no messages.")
 
-        def finished(connection: Connection) -> None:
+        def finish(connection: Connection) -> None:
             row = end(connection, turn)
             if turn.state is TurnState.COMPLETED:
-                append(connection, turn, row, exchange=_exchange(messages, since=row["last_message_at"]))
+                append(connection, turn, row, exchange=_check_exchange(messages, since=row["last_message_at"]))
 
         try:
-            await self._database.write(finished)
+            await self._database.write(finish)
         except InputError:
-            raise  # The turn is still theirs, to finish another way.
+            raise  # the caller may still finish the turn another way
         except BaseException:
             await self._give_up(turn)
             raise
         self._running.discard(turn.id)
-        self._queues.stir(turn.conversation_id)
+        self._queues.wake(turn.conversation_id)
 
     async def reset(self, conversation_id: str, *, user_id: str) -> None:
         _check(conversation_id, user_id)
@@ -168,60 +164,60 @@ class SqlConversations:
     async def delete(self, conversation_id: str, *, user_id: str) -> None:
         _check(conversation_id, user_id)
         await self._database.write(
-            lambda connection: forget(connection, lock(connection, conversation_id, user_id=user_id))
+            lambda connection: delete_conversation(connection, lock(connection, conversation_id, user_id=user_id))
         )
 
     async def expire(self, before: datetime) -> int:
-        return await self._database.write(lambda connection: expire(connection, in_utc(before)))
+        return await self._database.write(lambda connection: expire(connection, to_utc(before)))
 
     async def _when_free(self, conversation_id: str, act: Callable[[Connection, RowMapping], T], *, user_id: str) -> T:
-        """Do this while no turn of the conversation is running, after those who came first."""
+        """Run `act` while no turn of the conversation is running, in order of arrival."""
 
         def attempt(connection: Connection) -> tuple[T] | None:
             row = lock(connection, conversation_id, user_id=user_id)
             return None if self._is_busy(connection, conversation_id) else (act(connection, row),)
 
         try:
-            async with asyncio.timeout(self._patience), self._queues.first_in(conversation_id) as queue:
+            async with asyncio.timeout(self._patience), self._queues.acquire(conversation_id) as queue:
                 while not (done := await self._database.write(attempt)):
-                    await queue.pause(LOOK_AGAIN_SECONDS)
+                    await queue.wait(LOOK_AGAIN_SECONDS)
                 return done[0]
         except TimeoutError as exc:
             raise Unavailable("an earlier question of this conversation is still being answered.") from exc
 
     async def _give_up(self, turn: ConversationTurn) -> None:
-        """Leave nobody waiting for a turn that is not answered here any more, if it was ever begun."""
+        """Mark a turn that this process gives up as interrupted, if it was begun."""
         self._running.discard(turn.id)
-        self._queues.stir(turn.conversation_id)
+        self._queues.wake(turn.conversation_id)
         with suppress(Unavailable):
             await self._database.write(lambda connection: interrupt(connection, turn.id))
 
     def _is_busy(self, connection: Connection, conversation_id: str) -> bool:
-        """Whether a turn is being answered. One that nobody answers any more is marked interrupted."""
+        """True if a turn is running. A turn whose owner has died is marked interrupted."""
         row = running_turn(connection, conversation_id)
-        if row is None or not self._is_abandoned(row):
+        if row is None or not self._has_dead_owner(row):
             return row is not None
         interrupt(connection, row["id"])
         return False
 
-    def _is_abandoned(self, row: RowMapping) -> bool:
+    def _has_dead_owner(self, row: RowMapping) -> bool:
         if row["owner"] == self._owner:
             return row["id"] not in self._running
-        return bool(row["overdue"]) or Owner.parse(row["owner"]).is_gone()
+        return bool(row["overdue"]) or LeaseOwner.parse(row["owner"]).is_dead()
 
 
 def _check(conversation_id: str, user_id: str) -> None:
-    """What no conversation is kept under is absent, whether or not a database could be asked for it."""
+    """An id that cannot be stored is not found, whether or not the database is reachable."""
     if not is_uuid4(conversation_id) or not is_storable(user_id):
         raise NotFound("there is no such conversation.")
 
 
-def _exchange(said: Sequence[Message], *, since: datetime) -> list[Message]:
-    """These messages, if they are one question with its answer and what came between, none before `since`."""
+def _check_exchange(said: Sequence[Message], *, since: datetime) -> list[Message]:
+    """Check that the messages are one question with its answer, none older than `since`."""
     exchange = Conversation([Message("system", "The exchange begins.", timestamp=since)])
     for message in said:
         exchange.add_message(message)
-    if exchange.turn_count != 1 or exchange.status is not Status.COMPLETED:
+    if exchange.turn_count != 1 or exchange.status is not ConversationStatus.COMPLETED:
         raise InputError("the messages of a completed turn begin with its question and end with its answer.")
     return exchange.messages[1:]
 
@@ -273,12 +269,12 @@ def create(connection: Connection, conversation: Conversation) -> None:
 
 
 def find(connection: Connection, conversation_id: str, *, user_id: str) -> RowMapping:
-    """The reader's conversation as it is."""
+    """The user's conversation."""
     return _one(connection, _FIND, this=conversation_id, reader=user_id)
 
 
 def lock(connection: Connection, conversation_id: str, *, user_id: str) -> RowMapping:
-    """The reader's conversation, which nobody else changes until the transaction ends."""
+    """The user's conversation, locked until the transaction ends."""
     return _one(connection, _LOCK, this=conversation_id, reader=user_id)
 
 
@@ -290,11 +286,11 @@ def _one(connection: Connection, wanted: Any, **given: str) -> RowMapping:
 
 
 def read(connection: Connection, row: RowMapping) -> Conversation:
-    """All of the conversation since it was last reset."""
-    return to_conversation(row, _said(connection, row, latest=row["next_position"]))
+    """Load the messages since the last reset."""
+    return to_conversation(row, _message_rows(connection, row, latest=row["next_position"]))
 
 
-def _said(connection: Connection, row: RowMapping, *, latest: int) -> list[RowMapping]:
+def _message_rows(connection: Connection, row: RowMapping, *, latest: int) -> list[RowMapping]:
     """The system message and the whole exchanges since the last reset among the `latest` messages."""
     since = max(row["history_from"], row["next_position"] - latest)
     system, *said = connection.execute(_SAID, {"this": row["id"], "since": since}).mappings()
@@ -316,14 +312,14 @@ def running_turn(connection: Connection, conversation_id: str) -> RowMapping | N
 
 
 def begin(connection: Connection, turn: ConversationTurn, row: RowMapping, *, owned: dict[str, Any]) -> Conversation:
-    """Keep a turn that begins in a locked conversation, and give that conversation as a model is shown it."""
-    # Exchanges beyond max_history are not shown, and with the new question not even one as long as that.
-    said = _said(connection, row, latest=row["max_history"])
+    """Store a new turn in a locked conversation, and return the conversation as the model will see it."""
+    # Exchanges beyond max_history are not shown. The new question takes one more message.
+    said = _message_rows(connection, row, latest=row["max_history"])
     connection.execute(_BEGIN, turn_row(turn) | owned)
     noted = {
         "last_number": turn.number,
         "title": row["title"] or " ".join(turn.question.split())[:LONGEST_TITLE],
-        "status": Status.ACTIVE.value,
+        "status": ConversationStatus.ACTIVE.value,
         "updated_at": _later(row),
     }
     connection.execute(_CHANGE, {"this": row["id"], **noted})
@@ -331,7 +327,7 @@ def begin(connection: Connection, turn: ConversationTurn, row: RowMapping, *, ow
 
 
 def end(connection: Connection, turn: ConversationTurn) -> RowMapping:
-    """Keep how a running turn ended, and lock its conversation."""
+    """Store the result of a running turn, and lock its conversation."""
     row = _one(connection, _LOCK_ANY_ONES, this=turn.conversation_id)
     if not connection.execute(_END, {"this": turn.id, **turn_row(turn)}).rowcount:
         raise Unavailable(f"turn {turn.number} is no longer running, so its answer was not kept. Ask again.")
@@ -339,13 +335,13 @@ def end(connection: Connection, turn: ConversationTurn) -> RowMapping:
 
 
 def append(connection: Connection, turn: ConversationTurn, row: RowMapping, *, exchange: Sequence[Message]) -> None:
-    """Keep what was said in a turn of a locked conversation."""
+    """Append the messages of a turn to a locked conversation."""
     said = message_rows(exchange, row["id"], position=row["next_position"])
     connection.execute(insert(messages), [each | {"turn_id": turn.id} for each in said])
-    # Where passages are fetched before the model is asked, no tool message tells of the search.
+    # In prefetch mode no tool message records the search.
     searches = count_searches(exchange) or bool(turn.retrieval_results)
     grown = {
-        "status": Status.COMPLETED.value,
+        "status": ConversationStatus.COMPLETED.value,
         "turn_count": row["turn_count"] + 1,
         "retrieval_count": row["retrieval_count"] + searches,
         "next_position": row["next_position"] + len(said),
@@ -364,12 +360,12 @@ def interrupt_all(connection: Connection, *, owner: str) -> None:
 
 
 def reset(connection: Connection, row: RowMapping) -> None:
-    status = Status.CREATED if row["status"] == Status.CREATED else Status.ACTIVE
+    status = ConversationStatus.CREATED if row["status"] == ConversationStatus.CREATED else ConversationStatus.ACTIVE
     afresh = {"history_from": row["next_position"], "status": status.value, "updated_at": _later(row)}
     connection.execute(_CHANGE, {"this": row["id"], **afresh})
 
 
-def forget(connection: Connection, row: RowMapping) -> None:
+def delete_conversation(connection: Connection, row: RowMapping) -> None:
     connection.execute(_DELETE, {"this": row["id"]})
 
 
@@ -378,9 +374,9 @@ def expire(connection: Connection, before: datetime) -> int:
 
 
 def _later(row: RowMapping) -> datetime:
-    """Now, unless the clock of another machine was there already."""
+    """The current time, or the latest stored time if another machine's clock is ahead."""
     before: datetime = row["updated_at"]
-    return max(before, now())
+    return max(before, utc_now())
 
 
 _RESULT_FIELDS = frozenset(known.name for known in fields(RetrievalResult))
@@ -414,14 +410,14 @@ def to_conversation(row: RowMapping | Mapping[str, Any], said: Sequence[RowMappi
         model=row["model"],
         max_history=row["max_history"],
         created_at=row["created_at"],
-        status=Status(row["status"]),
+        status=ConversationStatus(row["status"]),
         turn_count=row["turn_count"],
         retrieval_count=row["retrieval_count"],
     )
 
 
 def message_rows(messages: Iterable[Message], conversation_id: str, *, position: int) -> list[dict[str, Any]]:
-    """The rows of messages that follow each other from `position`."""
+    """Rows of consecutive messages, starting at `position`."""
     return [
         {
             "id": message.id,
@@ -431,12 +427,12 @@ def message_rows(messages: Iterable[Message], conversation_id: str, *, position:
             "role": message.role,
             "content": message.content,
             "timestamp": message.timestamp,
-            "citations": _written([dict(citation) for citation in message.citations]),
+            "citations": _to_text([dict(citation) for citation in message.citations]),
             "token_count": message.token_count,
-            "tool_calls": _written([asdict(call) for call in message.tool_calls]),
+            "tool_calls": _to_text([asdict(call) for call in message.tool_calls]),
             "tool_call_id": message.tool_call_id,
             "name": message.name,
-            "metadata": _written(dict(message.metadata)),
+            "metadata": _to_text(dict(message.metadata)),
         }
         for number, message in enumerate(messages, position)
     ]
@@ -464,8 +460,8 @@ def turn_row(turn: ConversationTurn) -> dict[str, Any]:
         "number": turn.number,
         "question": turn.question,
         "standalone_question": turn.standalone_question,
-        "retrieval_results": _written([asdict(result) for result in turn.retrieval_results]),
-        "response": None if turn.response is None else _written(dict(turn.response)),
+        "retrieval_results": _to_text([asdict(result) for result in turn.retrieval_results]),
+        "response": None if turn.response is None else _to_text(dict(turn.response)),
         "state": turn.state.value,
         "error": turn.error,
         "created_at": turn.created_at,
@@ -490,12 +486,12 @@ def to_turn(row: RowMapping) -> ConversationTurn:
 
 
 def _to_result(stored: dict[str, Any]) -> RetrievalResult:
-    """A result as it was stored; a field it no longer has is passed over, one it has gained since takes its default."""
+    """Load a stored result. Unknown fields are ignored, and missing fields get their defaults."""
     known = {name: value for name, value in stored.items() if name in _RESULT_FIELDS}
     return RetrievalResult(**known | {"heading_hierarchy": tuple(known["heading_hierarchy"])})
 
 
-def _written(value: object) -> str:
+def _to_text(value: object) -> str:
     try:
         return json.dumps(value)
     except (TypeError, ValueError) as exc:

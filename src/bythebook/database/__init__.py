@@ -1,1 +1,1 @@
-"""Database."""
+"""The SQL database that conversations, access and feedback share: SQLite or PostgreSQL."""

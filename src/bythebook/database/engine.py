@@ -1,8 +1,8 @@
-"""An open database, SQLite or PostgreSQL by its URL, with the newest tables in it.
+"""Opens a database, SQLite or PostgreSQL by its URL, with current tables.
 
-Work is a plain function of a connection and runs in one transaction. For PostgreSQL it waits without holding up the
-event loop. For SQLite it runs in a thread, whole: handing over each statement by itself, as asynchronous drivers of
-SQLite do, takes several times as long as the statements.
+Work is a plain function of a connection and runs in one transaction. On PostgreSQL it awaits without blocking the event
+loop. On SQLite the whole function runs in a thread: passing each statement to a thread, as the asynchronous SQLite
+drivers do, takes several times as long as the statements.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ CONNECT_SECONDS = 5.0
 COMMAND_SECONDS = 10.0
 
 _MIGRATING = 0x62797468
-"""The PostgreSQL advisory lock that one migrating process holds: any number nobody else in the database uses."""
+"""The PostgreSQL advisory lock held during a migration: any number that is otherwise unused."""
 
 _OURS_TO_MEND = ("28", "3D", "42501")
-"""PostgreSQL's codes for a wrong password, a database that is not there, and missing rights."""
+"""PostgreSQL's error codes for a wrong password, a missing database and missing privileges."""
 
 _FILE_TROUBLE = ("unable to open", "not a database", "readonly", "malformed")
 
 
 class Database(Protocol):
-    """Somewhere to read and write. Its errors are ours."""
+    """Runs functions in transactions and raises this package's errors."""
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """Do this with a connection that sees everything as of one moment."""
+        """Run `work` with a consistent snapshot."""
         ...
 
     async def write(self, work: Callable[[Connection], T]) -> T:
-        """Do this and keep all it changed, or nothing if it fails."""
+        """Run `work` and commit its changes, or roll back if it raises."""
         ...
 
     async def close(self) -> None: ...
@@ -59,7 +59,7 @@ class Database(Protocol):
 
 @asynccontextmanager
 async def open_database(url: str) -> AsyncIterator[Database]:
-    """The database with the newest tables in it. Several processes may open it at once, also for the first time."""
+    """Open a database with current tables. Several processes may open it at once, also for the first time."""
     database = _database(url)
     try:
         if await database.read(_version) != VERSION:
@@ -74,9 +74,9 @@ def _database(url: str) -> Database:
         known = make_url(url)
         kind = known.get_backend_name()
         if kind == "sqlite":
-            return Sqlite(known)
+            return SqliteDatabase(known)
         if kind in {"postgresql", "postgres"}:
-            return Postgresql(known)
+            return PostgresqlDatabase(known)
     except ArgumentError as exc:
         raise ConfigurationError("database.url is not a URL. Use sqlite:///FILE or postgresql://HOST/NAME.") from exc
     except ModuleNotFoundError as exc:
@@ -84,8 +84,8 @@ def _database(url: str) -> Database:
     raise ConfigurationError(f"database.url names {kind!r}; only sqlite and postgresql are supported.")
 
 
-class Sqlite:
-    """A SQLite file that several processes may have open."""
+class SqliteDatabase:
+    """A SQLite file that several processes may open."""
 
     def __init__(self, url: URL) -> None:
         if not url.database or url.database == ":memory:":
@@ -100,7 +100,7 @@ class Sqlite:
         event.listen(self._engine, "begin", _begin_sqlite)
         self._for_writing = self._engine.execution_options(writing=True)
         self._readers = ThreadPoolExecutor(READERS, "conversations-read")
-        # SQLite has one writer. Those of this process queue here, which is fairer than its sleeping and trying again.
+        # SQLite has one writer. The writers of this process queue here, which is fairer than SQLite's own retry loop.
         self._writer = ThreadPoolExecutor(1, "conversations-write")
 
     async def read(self, work: Callable[[Connection], T]) -> T:
@@ -116,32 +116,32 @@ class Sqlite:
 
 
 def _run(engine: Engine, work: Callable[[Connection], T]) -> T:
-    with _speaking_to_the_database(), engine.begin() as connection:
+    with _translate_errors(), engine.begin() as connection:
         return work(connection)
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
-    connection.isolation_level = None  # Python's own would begin transactions too late: see _begin_sqlite.
+    connection.isolation_level = None  # Python's own transactions begin too late: see _begin_sqlite
     connection.execute("PRAGMA foreign_keys = ON")
-    # Readers go on while another process writes. The file remembers it, so that this costs nothing the next time.
+    # WAL mode: readers continue while another process writes. The file remembers it, so later opens cost nothing.
     connection.execute("PRAGMA journal_mode = WAL")
-    # A process that is killed loses nothing by it. Only when the power goes may the last few turns go too, and for
-    # that a reader would wait for the disk twice in every turn.
+    # A killed process loses nothing. A power failure may lose the last turns; preventing that would cost every
+    # reader two disk flushes in each turn.
     connection.execute("PRAGMA synchronous = NORMAL")
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # A transaction that reads first and writes later cannot wait for another writer: it must be one from the start.
+    # A transaction that reads first and writes later cannot wait for another writer, so begin it as a write.
     writing = connection.get_execution_options().get("writing", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
 
 
-class Postgresql:
+class PostgresqlDatabase:
     """A database on a PostgreSQL server."""
 
     def __init__(self, url: URL) -> None:
         query = dict(url.query)
-        if "sslmode" in query:  # as every hosting service writes it; the driver calls it ssl
+        if "sslmode" in query:  # hosting services write sslmode; the driver calls it ssl
             query["ssl"] = query.pop("sslmode")
         self._engine: AsyncEngine = create_async_engine(
             url.set(drivername="postgresql+asyncpg", query=query),
@@ -158,7 +158,7 @@ class Postgresql:
         return await self._run(self._engine, work)
 
     async def _run(self, engine: AsyncEngine, work: Callable[[Connection], T]) -> T:
-        with _speaking_to_the_database():
+        with _translate_errors():
             async with engine.begin() as connection:
                 return await connection.run_sync(work)
 
@@ -167,7 +167,9 @@ class Postgresql:
 
 
 def _version(connection: Connection) -> str | None:
-    """The migration the tables are at, None before the first. A newer one than ours is refused."""
+    """The current migration of the tables; None if there are no tables. Raises an error if it is newer than this
+    program.
+    """
     if not connection.dialect.has_table(connection, "alembic_version"):
         return None
     version: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
@@ -179,10 +181,10 @@ def _version(connection: Connection) -> str | None:
 def _upgrade(connection: Connection) -> None:
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATING})
-    # Another process may have been first while this one waited for the lock.
+    # Another process may have migrated while this one waited for the lock.
     if _version(connection) == VERSION:
         return
-    # Alembic takes longer to import than a turn takes to store, and is hardly ever needed.
+    # Importing Alembic takes longer than storing a turn, and migrations are rare.
     from alembic import command
     from alembic.config import Config
 
@@ -194,8 +196,8 @@ def _upgrade(connection: Connection) -> None:
 
 
 @contextmanager
-def _speaking_to_the_database() -> Iterator[None]:
-    """Turn the errors of SQLAlchemy and the drivers into ours."""
+def _translate_errors() -> Iterator[None]:
+    """Translate errors of SQLAlchemy and the drivers."""
     try:
         yield
     except DBAPIError as exc:

@@ -1,6 +1,6 @@
-"""The tables of the database, the same in SQLite and PostgreSQL: conversations, and who may hold them.
+"""The tables of the database, the same in SQLite and PostgreSQL.
 
-What JSON has is kept as text: both databases then keep every character, and nobody searches inside it.
+JSON is stored as text: both databases then preserve every character, and no query searches inside it.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from sqlalchemy import Dialect
 
 VERSION = "0004"
-"""The newest migration. The tables below are what the migrations up to it make."""
+"""The newest migration. The migrations up to it create the tables below."""
 
 
-class Moment(TypeDecorator[datetime]):
-    """A time in UTC. SQLite forgets the zone, so it is given back."""
+class UtcDateTime(TypeDecorator[datetime]):
+    """A time in UTC. SQLite drops the time zone, so it is restored on load."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -46,7 +46,7 @@ class Moment(TypeDecorator[datetime]):
 
 
 class Clock(FunctionElement[float]):
-    """Seconds since 1970, by the one clock that all users of a database share. It stands still within a statement."""
+    """Seconds since 1970 by the clock of the database, which all its clients share. Constant within a statement."""
 
     type = Float()
     inherit_cache = True
@@ -71,7 +71,7 @@ METADATA = MetaData(
 )
 
 
-def _of_conversation() -> Column[str]:
+def _conversation_id_column() -> Column[str]:
     return Column("conversation_id", Text, ForeignKey("conversations.id", ondelete="CASCADE"), nullable=False)
 
 
@@ -86,12 +86,12 @@ conversations = Table(
     Column("max_history", Integer, nullable=False),
     Column("turn_count", Integer, nullable=False),
     Column("retrieval_count", Integer, nullable=False),
-    Column("last_number", Integer, nullable=False),  # of the newest turn, whatever became of it
+    Column("last_number", Integer, nullable=False),  # of the newest turn, in any state
     Column("next_position", Integer, nullable=False),  # of the next message
     Column("history_from", Integer, nullable=False),  # position of the first message since the last reset
-    Column("created_at", Moment, nullable=False),
-    Column("updated_at", Moment, nullable=False),
-    Column("last_message_at", Moment, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Column("last_message_at", UtcDateTime, nullable=False),
     Index("ix_conversations_user_id_updated_at", "user_id", "updated_at"),
     Index("ix_conversations_updated_at", "updated_at"),
 )
@@ -100,7 +100,7 @@ turns = Table(
     "turns",
     METADATA,
     Column("id", Text, primary_key=True),
-    _of_conversation(),
+    _conversation_id_column(),
     Column("number", Integer, nullable=False),
     Column("question", Text, nullable=False),
     Column("standalone_question", Text, nullable=False),
@@ -108,12 +108,12 @@ turns = Table(
     Column("response", Text),
     Column("state", Text, nullable=False),
     Column("error", Text, nullable=False),
-    Column("created_at", Moment, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
     Column("duration_seconds", Float),
-    Column("owner", Text, nullable=False),  # who answers it
-    Column("lease_until", Float, nullable=False),  # seconds since 1970, by the database's own clock
+    Column("owner", Text, nullable=False),  # lease owner
+    Column("lease_until", Float, nullable=False),  # seconds since 1970 by the clock of the database
     UniqueConstraint("conversation_id", "number"),
-    # The order of turns rests on this: two at once is something the database itself refuses.
+    # Guarantees the order of turns: the database refuses two running turns.
     Index(
         "ix_turns_running",
         "conversation_id",
@@ -127,12 +127,12 @@ messages = Table(
     "messages",
     METADATA,
     Column("id", Text, primary_key=True),
-    _of_conversation(),
-    Column("turn_id", Text),  # the turn it was said in; none for the system message
+    _conversation_id_column(),
+    Column("turn_id", Text),  # NULL for the system message
     Column("position", Integer, nullable=False),
     Column("role", Text, nullable=False),
     Column("content", Text, nullable=False),
-    Column("timestamp", Moment, nullable=False),
+    Column("timestamp", UtcDateTime, nullable=False),
     Column("citations", Text, nullable=False),
     Column("token_count", Integer, nullable=False),
     Column("tool_calls", Text, nullable=False),
@@ -145,22 +145,22 @@ messages = Table(
 keys = Table(
     "keys",
     METADATA,
-    Column("id", Text, primary_key=True),  # a part of the secret that is no secret
-    Column("digest", Text, nullable=False),  # SHA-256 of the whole secret, which is kept nowhere
+    Column("id", Text, primary_key=True),  # public part of the key
+    Column("digest", Text, nullable=False),  # SHA-256 of the whole key, which is not stored
     Column("name", Text, nullable=False),
     Column("scopes", Text, nullable=False),
-    Column("origins", Text, nullable=False),  # where the token of a site may be used; empty for a key
-    Column("budget", Integer),  # questions a day, for the token of a site
-    Column("created_at", Moment, nullable=False),
-    Column("expires_at", Moment),
-    Column("revoked_at", Moment),
+    Column("origins", Text, nullable=False),  # origin of a site token; empty for an API key
+    Column("budget", Integer),  # daily quota of a site token
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("expires_at", UtcDateTime),
+    Column("revoked_at", UtcDateTime),
 )
 
 rates = Table(
     "rates",
     METADATA,
-    Column("subject", Text, primary_key=True),  # whose requests are counted
-    Column("until", Float, nullable=False),  # when counting starts afresh, by the database's own clock
+    Column("subject", Text, primary_key=True),  # rate-limited subject
+    Column("until", Float, nullable=False),  # start of the next window, by the clock of the database
     Column("taken", Integer, nullable=False),
     Index("ix_rates_until", "until"),
 )
@@ -169,12 +169,12 @@ repeats = Table(
     "repeats",
     METADATA,
     Column("user_id", Text, primary_key=True),
-    Column("key", Text, primary_key=True),  # the Idempotency-Key of the request
-    Column("asked", Text, nullable=False),  # a fingerprint of the request
-    Column("session_id", Text, ForeignKey("conversations.id", ondelete="CASCADE")),  # forgotten with its conversation
-    Column("answer", Text),  # once there is one
-    Column("owner", Text, nullable=False),  # who answers it
-    Column("until", Float, nullable=False),  # how long it is held, or its answer kept, by the database's own clock
+    Column("key", Text, primary_key=True),  # Idempotency-Key of the request
+    Column("asked", Text, nullable=False),  # fingerprint of the request
+    Column("session_id", Text, ForeignKey("conversations.id", ondelete="CASCADE")),  # deleted with its conversation
+    Column("answer", Text),  # JSON of the response, once complete
+    Column("owner", Text, nullable=False),  # lease owner
+    Column("until", Float, nullable=False),  # end of the lease or of the retention, by the clock of the database
     Index("ix_repeats_session_id", "session_id"),
     Index("ix_repeats_until", "until"),
 )
@@ -182,18 +182,18 @@ repeats = Table(
 asked = Table(
     "asked",
     METADATA,
-    Column("id", Text, primary_key=True),  # of the response
+    Column("id", Text, primary_key=True),  # id of the response
     Column("user_id", Text, nullable=False),
-    Column("conversation_id", Text, ForeignKey("conversations.id", ondelete="CASCADE")),  # none without a session
-    Column("question", Text, nullable=False),  # empty where questions are not to be written down
+    Column("conversation_id", Text, ForeignKey("conversations.id", ondelete="CASCADE")),  # NULL without a session
+    Column("question", Text, nullable=False),  # empty if log_unanswered is off
     Column("outcome", Text, nullable=False),
     Column("generation", Text, nullable=False),
     Column("nearest", Text, nullable=False),
     Column("confidence", Float),
-    Column("asked_at", Moment, nullable=False),
-    Column("rating", Text),  # once a reader gave one
+    Column("asked_at", UtcDateTime, nullable=False),
+    Column("rating", Text),  # NULL without a rating
     Column("reason", Text, nullable=False),
-    Column("rated_at", Moment),
+    Column("rated_at", UtcDateTime),
     Index("ix_asked_asked_at", "asked_at"),
     Index("ix_asked_conversation_id", "conversation_id"),
 )

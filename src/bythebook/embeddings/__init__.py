@@ -1,7 +1,4 @@
-"""Vectors: text as numbers, so that a question and the passage that answers it come out close together.
-
-Texts one after the other, whether they are all there or still being made, and vectors as they come.
-"""
+"""Embeddings: the `Embedder` port, and iteration over texts that may arrive while others are embedded."""
 
 from __future__ import annotations
 
@@ -21,43 +18,44 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
-    """Which vectors these are. An index made with one identity is never searched with another."""
+class EmbedderId:
+    """Identifies a vector space. An index is only searched with the embedder id that it was built with."""
 
     model: str
     dimension: int
 
 
 class Embedder(Protocol):
-    """Turns text into unit vectors. The same text gives the same bits, whatever stands beside it."""
+    """Turns text into unit vectors. The same text gives the same bits, whatever the batch it is embedded in."""
 
     @property
-    def identity(self) -> Identity: ...
+    def identity(self) -> EmbedderId: ...
 
-    def count(self, text: str) -> int:
-        """How many of the model's own tokens `text` is, without the ones the model adds itself."""
+    def count_tokens(self, text: str) -> int:
+        """The number of the model's tokens in `text`, without the special tokens that the model adds."""
         ...
 
-    def documents(self, texts: Texts) -> AsyncGenerator[Vector]:
-        """One vector for each text, in order, each as soon as it is ready. Closing it stops the work.
+    def embed_documents(self, texts: Texts) -> AsyncGenerator[Vector]:
+        """Yield one vector for each text, in order, each as soon as it is ready. Closing the generator stops the work.
 
-        The texts may still be in the making: those that are there are embedded meanwhile.
+        `texts` may be an async iterator: texts are embedded while later ones are still being produced.
         """
         ...
 
-    async def query(self, text: str) -> Vector: ...
+    async def embed_query(self, text: str) -> Vector: ...
 
 
 @runtime_checkable
-class Unordered(Protocol):
-    """An embedder that has several requests under way, and can hand over each as soon as it is answered."""
+class UnorderedEmbedder(Protocol):
+    """An embedder with several requests in flight, which can return each result as soon as it arrives."""
 
-    def as_they_come(self, texts: Texts) -> AsyncGenerator[tuple[int, Vector]]:
-        """The place of each text, from 0, with its vector, in any order. What was begun comes before an error."""
+    def embed_unordered(self, texts: Texts) -> AsyncGenerator[tuple[int, Vector]]:
+        """Yield the index of each text with its vector, in any order. On an error, results in flight come first."""
         ...
 
 
-async def arriving(texts: Texts) -> AsyncGenerator[str]:
+async def iterate_texts(texts: Texts) -> AsyncGenerator[str]:
+    """Iterate over `texts`, whether it is a plain or an async iterable."""
     if isinstance(texts, AsyncIterable):
         async for text in texts:
             yield text
@@ -66,15 +64,15 @@ async def arriving(texts: Texts) -> AsyncGenerator[str]:
             yield text
 
 
-async def as_they_come(embedder: Embedder, texts: Texts) -> AsyncGenerator[tuple[int, Vector]]:
-    """The place of each text with its vector, as soon as the embedder has it."""
-    if isinstance(embedder, Unordered):
-        async with aclosing(embedder.as_they_come(texts)) as coming:
-            async for placed in coming:
-                yield placed
+async def embed_unordered(embedder: Embedder, texts: Texts) -> AsyncGenerator[tuple[int, Vector]]:
+    """Yield the index of each text with its vector, as soon as the embedder has it."""
+    if isinstance(embedder, UnorderedEmbedder):
+        async with aclosing(embedder.embed_unordered(texts)) as results:
+            async for result in results:
+                yield result
         return
-    place = 0
-    async with aclosing(embedder.documents(texts)) as vectors:
+    index = 0
+    async with aclosing(embedder.embed_documents(texts)) as vectors:
         async for vector in vectors:
-            yield place, vector
-            place += 1
+            yield index, vector
+            index += 1

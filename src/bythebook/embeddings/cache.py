@@ -1,60 +1,61 @@
-"""Vectors that were asked for before. Readers ask different questions, but the same passages answer them."""
+"""An LRU cache of vectors. Different questions are often answered by the same passages."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from bythebook.embeddings import arriving
+from bythebook.embeddings import iterate_texts
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
-    from bythebook.embeddings import Embedder, Identity, Texts, Vector
+    from bythebook.embeddings import Embedder, EmbedderId, Texts, Vector
 
-MOST = 2048
-"""How many vectors are kept: some 3 MB of them."""
+MAX_DOCUMENTS = 2048
+"""Document vectors in the cache: about 3 MB."""
 
-MOST_QUESTIONS = 256
-"""How many of questions: most are asked by one reader, once, and needed for no longer than their answer takes."""
+MAX_QUERIES = 256
+"""Query vectors in the cache. Most questions are asked once, so their vectors are only needed for one answer."""
 
 
-class RememberingEmbedder:
-    """An embedder that does not embed again what it knows. The same text gives the same bits, so it need not."""
+class CachedEmbedder:
+    """Returns vectors from a cache and asks the wrapped embedder for the rest. Vectors are deterministic, so cached
+    ones are as good as new ones."""
 
-    def __init__(self, embedder: Embedder, *, most: int = MOST) -> None:
+    def __init__(self, embedder: Embedder, *, max_documents: int = MAX_DOCUMENTS) -> None:
         self._embedder = embedder
-        self._most = most
-        self._known: OrderedDict[str, Vector] = OrderedDict()
-        self._questions: OrderedDict[str, Vector] = OrderedDict()
+        self._max_documents = max_documents
+        self._documents: OrderedDict[str, Vector] = OrderedDict()
+        self._queries: OrderedDict[str, Vector] = OrderedDict()
 
     @property
-    def identity(self) -> Identity:
+    def identity(self) -> EmbedderId:
         return self._embedder.identity
 
-    def count(self, text: str) -> int:
-        return self._embedder.count(text)
+    def count_tokens(self, text: str) -> int:
+        return self._embedder.count_tokens(text)
 
-    async def query(self, text: str) -> Vector:
-        vector = self._questions.get(text)
+    async def embed_query(self, text: str) -> Vector:
+        vector = self._queries.get(text)
         if vector is None:
-            vector = await self._embedder.query(text)
-        self._keep(self._questions, {text: vector}, most=MOST_QUESTIONS)
+            vector = await self._embedder.embed_query(text)
+        _store(self._queries, {text: vector}, max_size=MAX_QUERIES)
         return vector
 
-    async def documents(self, texts: Texts) -> AsyncGenerator[Vector]:
-        wanted = [text async for text in arriving(texts)]
-        found = {text: self._known[text] for text in wanted if text in self._known}
+    async def embed_documents(self, texts: Texts) -> AsyncGenerator[Vector]:
+        wanted = [text async for text in iterate_texts(texts)]
+        found = {text: self._documents[text] for text in wanted if text in self._documents}
         missing = [text for text in dict.fromkeys(wanted) if text not in found]
-        fresh = zip(missing, [vector async for vector in self._embedder.documents(missing)], strict=True)
-        found.update(fresh)
-        self._keep(self._known, found, most=self._most)
+        found.update(zip(missing, [vector async for vector in self._embedder.embed_documents(missing)], strict=True))
+        _store(self._documents, found, max_size=self._max_documents)
         for text in wanted:
             yield found[text]
 
-    def _keep(self, known: OrderedDict[str, Vector], found: Mapping[str, Vector], *, most: int) -> None:
-        for text, vector in found.items():
-            known[text] = vector
-            known.move_to_end(text)
-        while len(known) > most:
-            known.popitem(last=False)
+
+def _store(cache: OrderedDict[str, Vector], vectors: Mapping[str, Vector], *, max_size: int) -> None:
+    for text, vector in vectors.items():
+        cache[text] = vector
+        cache.move_to_end(text)
+    while len(cache) > max_size:
+        cache.popitem(last=False)

@@ -1,7 +1,7 @@
-"""The journal: vectors that were computed for a generation that is not published yet.
+"""A checkpoint file of the vectors of a generation that is not published yet.
 
-Embedding is most of the work of an ingest. Each vector is written down as soon as it is known, so that a run that was
-killed is taken up where it stopped.
+Embedding is most of the work of an ingest. Each vector is appended as soon as it is computed, so that an ingest that
+was killed resumes instead of starting over.
 """
 
 from __future__ import annotations
@@ -15,56 +15,56 @@ import numpy as np
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from bythebook.embeddings import Identity, Vector
+    from bythebook.embeddings import EmbedderId, Vector
 
-_HASH = 32
-_CHECK = 4
+_HASH_BYTES = 32
+_CHECKSUM_BYTES = 4
 
 
-class Journal:
+class VectorCheckpoint:
     """Vectors by the hash of their text, in one append-only file for each embedder."""
 
-    def __init__(self, folder: Path, identity: Identity) -> None:
+    def __init__(self, folder: Path, identity: EmbedderId) -> None:
         self._path = _path(folder, identity)
         folder.mkdir(parents=True, exist_ok=True)
-        self.vectors = recorded(folder, identity)
-        """Everything written down so far."""
+        self.vectors = read_checkpoint(folder, identity)
+        """Every vector in the file."""
         self._file = self._path.open("ab", buffering=0)
-        # What follows the last whole record is torn; the next one must not be written behind it.
-        self._file.truncate(len(self.vectors) * _size(identity))
+        # A torn record may follow the last complete one. The next record must not be appended after it.
+        self._file.truncate(len(self.vectors) * _record_size(identity))
 
     def add(self, content_hash: str, vector: Vector) -> None:
-        """Write the vector down. It outlives this process from the moment this returns."""
+        """Append the vector. It survives a kill of this process once this returns."""
         body = bytes.fromhex(content_hash) + vector.astype("<f4").tobytes()
-        self._file.write(body + zlib.crc32(body).to_bytes(_CHECK))
+        self._file.write(body + zlib.crc32(body).to_bytes(_CHECKSUM_BYTES))
         self.vectors[content_hash] = vector
 
     def close(self) -> None:
         self._file.close()
 
     def clear(self) -> None:
-        """Forget everything: it is in a published generation now."""
+        """Remove all vectors, once they are in a published generation."""
         self.vectors.clear()
         self._file.truncate(0)
 
 
-def recorded(folder: Path, identity: Identity) -> dict[str, Vector]:
-    """Every vector that was written down whole, by the hash of its text."""
-    path, size = _path(folder, identity), _size(identity)
+def read_checkpoint(folder: Path, identity: EmbedderId) -> dict[str, Vector]:
+    """Every vector with a valid checksum, up to the first damaged record, by the hash of its text."""
+    path, size = _path(folder, identity), _record_size(identity)
     data = path.read_bytes() if path.exists() else b""
     vectors: dict[str, Vector] = {}
     for start in range(0, len(data) - size + 1, size):
         record = data[start : start + size]
-        if zlib.crc32(record[:-_CHECK]) != int.from_bytes(record[-_CHECK:]):
+        if zlib.crc32(record[:-_CHECKSUM_BYTES]) != int.from_bytes(record[-_CHECKSUM_BYTES:]):
             break
-        vectors[record[:_HASH].hex()] = np.frombuffer(record[_HASH:-_CHECK], dtype="<f4")
+        vectors[record[:_HASH_BYTES].hex()] = np.frombuffer(record[_HASH_BYTES:-_CHECKSUM_BYTES], dtype="<f4")
     return vectors
 
 
-def _path(folder: Path, identity: Identity) -> Path:
+def _path(folder: Path, identity: EmbedderId) -> Path:
     name = hashlib.sha256(f"{identity.model}/{identity.dimension}".encode()).hexdigest()[:16]
     return folder / f"vectors-{name}.journal"
 
 
-def _size(identity: Identity) -> int:
-    return _HASH + 4 * identity.dimension + _CHECK
+def _record_size(identity: EmbedderId) -> int:
+    return _HASH_BYTES + 4 * identity.dimension + _CHECKSUM_BYTES

@@ -1,7 +1,4 @@
-"""The embedders of a book: the one that finds, and the local one that reads closely what was found.
-
-Opening a hosted embedder: its client, and how many dimensions its vectors have.
-"""
+"""Opens the embedders of a book: the hosted one that was configured, and the local one."""
 
 from __future__ import annotations
 
@@ -9,8 +6,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from bythebook.embeddings import Identity
-from bythebook.embeddings.config import COHERE
+from bythebook.embeddings import EmbedderId
 from bythebook.embeddings.minilm import download
 from bythebook.embeddings.minilm.embedder import local_embedder
 from bythebook.embeddings.remote import HostedEmbedder
@@ -21,46 +17,53 @@ if TYPE_CHECKING:
     from contextlib import AsyncExitStack
     from pathlib import Path
 
-    from bythebook.embeddings.config import Choice
-    from bythebook.embeddings.minilm.embedder import Begun, LocalEmbedder
-    from bythebook.embeddings.remote import Service
+    from bythebook.embeddings.config import EmbedderConfig
+    from bythebook.embeddings.minilm.embedder import LocalEmbedder, PendingSession
+    from bythebook.embeddings.remote import EmbeddingService
 
 
-async def open_hosted(choice: Choice, made_with: Identity | None, stack: AsyncExitStack) -> HostedEmbedder | None:
-    """The embedder that was chosen, open until `stack` closes; None where it is the local one."""
-    if choice.is_local:
+async def open_hosted(
+    config: EmbedderConfig, embedder_id: EmbedderId | None, stack: AsyncExitStack
+) -> HostedEmbedder | None:
+    """The configured hosted embedder, open until `stack` closes; None if the local one is configured."""
+    if config.is_local:
         return None
-
-    return await stack.enter_async_context(hosted_embedder(choice, made_with=made_with))
+    return await stack.enter_async_context(hosted_embedder(config, embedder_id=embedder_id))
 
 
 @asynccontextmanager
-async def open_local(folder: Path, *, say: Callable[[str], None], begun: Begun | None) -> AsyncIterator[LocalEmbedder]:
-    """The embedding model in this folder, which is fetched if it was never used on this machine."""
+async def open_local(
+    folder: Path, *, say: Callable[[str], None], pending: PendingSession | None
+) -> AsyncIterator[LocalEmbedder]:
+    """The local embedder. Its model is downloaded into `folder` if it is not there yet."""
     try:
         download.find(folder)
     except ConfigurationError:
         await asyncio.to_thread(download.download, folder, say=say)
-    async with local_embedder(folder, begun=begun) as embedder:
+    async with local_embedder(folder, pending=pending) as embedder:
         yield embedder
 
 
 @asynccontextmanager
-async def hosted_embedder(choice: Choice, *, made_with: Identity | None) -> AsyncIterator[HostedEmbedder]:
-    """The embedder that was chosen. Where neither we nor the book know its dimensions, it is asked for one vector."""
-    if not choice.api_key:
-        raise ConfigurationError(
-            f"{choice.name!r} needs a key: set {'COHERE_API_KEY' if choice.provider == COHERE else 'OPENAI_API_KEY'}."
-        )
-    # Its libraries take a second to import, during which everything else loads.
-    service = await asyncio.to_thread(_service, choice)
+async def hosted_embedder(config: EmbedderConfig, *, embedder_id: EmbedderId | None) -> AsyncIterator[HostedEmbedder]:
+    """The configured hosted embedder.
+
+    Its dimension comes from `embedder_id` (that of the existing index), from the table of known models, or from one
+    request.
+    """
+    provider = config.provider
+    if provider is None:
+        raise ConfigurationError(f"{config.name!r} is not a hosted embedder.")
+    if not config.api_key:
+        raise ConfigurationError(f"{config.name!r} needs a key: set {provider.key_variable}.")
+    # Importing the client takes a second. In a thread, everything else loads at the same time.
+    service = await asyncio.to_thread(provider.build, config)
     try:
-        dimension = choice.known.dimension
-        if made_with and made_with.model == choice.name:
-            dimension = made_with.dimension
-        embedder = HostedEmbedder(
-            service, Identity(choice.name, dimension or await _measured(service, choice)), choice.limits
-        )
+        dimension = config.known_model.dimension
+        if embedder_id and embedder_id.model == config.name:
+            dimension = embedder_id.dimension
+        dimension = dimension or await _measure_dimension(service, config)
+        embedder = HostedEmbedder(service, EmbedderId(config.name, dimension), config.limits)
         try:
             yield embedder
         finally:
@@ -69,19 +72,9 @@ async def hosted_embedder(choice: Choice, *, made_with: Identity | None) -> Asyn
         await service.close()
 
 
-def _service(choice: Choice) -> Service:
-    if choice.provider == COHERE:
-        from bythebook.embeddings.cohere import CohereService
-
-        return CohereService(choice)
-    from bythebook.embeddings.openai import OpenAIService
-
-    return OpenAIService(choice)
-
-
-async def _measured(service: Service, choice: Choice) -> int:
-    trial = HostedEmbedder(service, Identity(choice.name, 0), choice.limits)
+async def _measure_dimension(service: EmbeddingService, config: EmbedderConfig) -> int:
+    embedder = HostedEmbedder(service, EmbedderId(config.name, 0), config.limits)
     try:
-        return len(await trial.query("How many dimensions?"))
+        return len(await embedder.embed_query("How many dimensions?"))
     finally:
-        await trial.close()
+        await embedder.close()

@@ -1,4 +1,4 @@
-"""Embedding models behind OpenAI's API: OpenAI's own, and those of Ollama, vLLM, llama.cpp and others."""
+"""Embedding models with OpenAI's API: OpenAI itself, Ollama, vLLM, llama.cpp and others."""
 
 from __future__ import annotations
 
@@ -6,64 +6,64 @@ from typing import TYPE_CHECKING, Literal
 
 import openai
 
-from bythebook.embeddings.tokens import cut
+from bythebook.embeddings.tokens import truncate
 from bythebook.errors import ConfigurationError, ContextOverflow, RetrievalError
-from bythebook.upstream.classify import Failure
-from bythebook.upstream.openai import judge_openai
+from bythebook.upstream.classify import ClassifiedError
+from bythebook.upstream.openai import classify_openai_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bythebook.embeddings.config import Choice
-    from bythebook.embeddings.remote import Use
+    from bythebook.embeddings.config import EmbedderConfig
+    from bythebook.embeddings.remote import InputType
 
 
 class OpenAIService:
-    """`/v1/embeddings`, wherever it is."""
+    """The `/embeddings` endpoint of OpenAI or of a compatible server."""
 
     error = RetrievalError
 
-    def __init__(self, choice: Choice) -> None:
-        self.name = "the embedder" if choice.url else "OpenAI"
-        self._model = choice.model
-        self._window = choice.known.window
+    def __init__(self, config: EmbedderConfig) -> None:
+        self.name = "the embedder" if config.url else "OpenAI"
+        self._model = config.model
+        self._window = config.known_model.window
         self._format: Literal["base64", "float"] = "base64"
         self._client = openai.AsyncOpenAI(
-            api_key=choice.api_key,
-            base_url=choice.url or "https://api.openai.com/v1",
-            timeout=choice.limits.seconds,
+            api_key=config.api_key,
+            base_url=config.url or "https://api.openai.com/v1",
+            timeout=config.limits.seconds,
             max_retries=0,
         )
 
-    async def embed(self, texts: Sequence[str], use: Use) -> Sequence[object]:  # noqa: ARG002 - it makes no difference
-        shortened = [cut(text, self._window) for text in texts]
+    async def embed(self, texts: Sequence[str], input_type: InputType) -> Sequence[object]:  # noqa: ARG002 - the API has no such parameter
+        truncated = [truncate(text, self._window) for text in texts]
         try:
-            return await self._create(shortened)
+            return await self._create(truncated)
         except (openai.BadRequestError, openai.UnprocessableEntityError) as exc:
             if self._format == "float" or "encoding_format" not in str(exc):
                 raise
             self._format = "float"
-        return await self._create(shortened)
+        return await self._create(truncated)
 
     async def _create(self, texts: list[str]) -> Sequence[object]:
-        answer = await self._client.embeddings.create(model=self._model, input=texts, encoding_format=self._format)
-        # A server that fails after it has said 200 sends an error here, which the client parses as an empty answer.
-        rows = sorted(answer.data or (), key=lambda row: row.index)
+        response = await self._client.embeddings.create(model=self._model, input=texts, encoding_format=self._format)
+        # A server that fails after status 200 sends an error as the body, which the client parses as an empty response.
+        rows = sorted(response.data or (), key=lambda row: row.index)
         return [row.embedding for row in rows]
 
-    def judge(self, upstream: str, error: Exception, /) -> Failure | None:
+    def classify(self, upstream: str, error: Exception, /) -> ClassifiedError | None:
         if isinstance(error, openai.NotFoundError):
-            unknown = ConfigurationError(
-                f"{upstream} has no model {self._model!r}, or no /embeddings at its address (HTTP 404). "
+            not_found = ConfigurationError(
+                f"{upstream} has no model {self._model!r}, or no /embeddings at its URL (HTTP 404). "
                 "Check the embedder's name and embedder_url."
             )
-            return Failure(unknown, again=False, counts=False)
-        failure = judge_openai(upstream, error, error=RetrievalError)
+            return ClassifiedError(not_found, again=False, counts=False)
+        failure = classify_openai_error(upstream, error, error=RetrievalError)
         if failure and isinstance(failure.error, ContextOverflow):
-            long = ConfigurationError(
-                f"the model {self._model!r} reads less than a chunk has. Set a lower chunk_tokens and ingest again."
+            too_long = ConfigurationError(
+                f"a chunk exceeds the context window of {self._model!r}. Set a lower chunk_tokens and ingest again."
             )
-            return Failure(long, again=False, counts=False)
+            return ClassifiedError(too_long, again=False, counts=False)
         return failure
 
     async def close(self) -> None:

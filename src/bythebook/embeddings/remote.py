@@ -1,4 +1,4 @@
-"""Vectors made elsewhere, by a service that is paid for every text and counts our calls."""
+"""Hosted embedders: batching, concurrency, rate limiting and validation on top of a provider's `EmbeddingService`."""
 
 from __future__ import annotations
 
@@ -13,248 +13,251 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from bythebook.embeddings import arriving
-from bythebook.embeddings.rate_limiter import Pace
-from bythebook.embeddings.tokens import count
+from bythebook.embeddings import iterate_texts
+from bythebook.embeddings.rate_limiter import AdaptiveRateLimiter
+from bythebook.embeddings.tokens import count_tokens
 from bythebook.errors import BookError, DeadlineExceeded, RateLimited
-from bythebook.upstream import Deadline, Policy, Upstream
+from bythebook.upstream import Deadline, RetryPolicy, Upstream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Coroutine, Sequence
 
-    from bythebook.embeddings import Identity, Texts, Vector
-    from bythebook.embeddings.config import Limits
-    from bythebook.upstream import Failure
+    from bythebook.embeddings import EmbedderId, Texts, Vector
+    from bythebook.embeddings.config import EmbedderLimits
+    from bythebook.upstream import ClassifiedError
 
     Batch = tuple[str, ...]
-    Placed = tuple[int, Vector]
+    IndexedVector = tuple[int, Vector]
 
-PATIENT = Policy(patience=10)
-"""For an ingest, which nobody waits for: waits for a service's limits add up to minutes, failures do not."""
-_PATIENCE_SECONDS = 900.0
-NOTHING = "-"
-"""Stands for a text without a letter: services refuse those."""
+INGEST_POLICY = RetryPolicy(patience=10)
+"""For an ingest: it may wait minutes for a rate limit to reset, but retries failures only briefly."""
+_INGEST_SECONDS = 900.0
+EMPTY_TEXT = "-"
+"""Sent in place of a blank text, which services reject."""
 
 
-class Use(StrEnum):
-    """What a vector is for, in Cohere's words. Questions and passages are put where they meet."""
+class InputType(StrEnum):
+    """What a vector is used for, in Cohere's terms. Some models embed queries and documents differently."""
 
     DOCUMENT = "search_document"
     QUERY = "search_query"
 
 
-class Service(Protocol):
-    """One provider's way to be asked for vectors. It does not retry, wait or check."""
+class EmbeddingService(Protocol):
+    """One provider's embedding API. It does not retry, wait or validate: `HostedEmbedder` does."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def error(self) -> type[BookError]:
-        """What its failures are called."""
+        """The error class of the service's failures."""
         ...
 
-    async def embed(self, texts: Sequence[str], use: Use) -> Sequence[object]:
-        """What it sent for each text, in order: numbers, or base64 of 32-bit floats."""
+    async def embed(self, texts: Sequence[str], input_type: InputType) -> Sequence[object]:
+        """The vector of each text, in order: a list of numbers, or base64 of 32-bit floats."""
         ...
 
-    def judge(self, upstream: str, error: Exception, /) -> Failure | None: ...
+    def classify(self, upstream: str, error: Exception, /) -> ClassifiedError | None: ...
 
     async def close(self) -> None: ...
 
 
 class HostedEmbedder:
-    """Asks a service for vectors: many texts in a request, several requests at once, all at the pace it bears."""
+    """An embedder over a remote service: batches texts, sends several requests at once and obeys the rate limit."""
 
-    def __init__(self, service: Service, identity: Identity, limits: Limits) -> None:
+    def __init__(self, service: EmbeddingService, identity: EmbedderId, limits: EmbedderLimits) -> None:
         self._service = service
         self._identity = identity
         self._limits = limits
-        self._pace = Pace(service.name, per_minute=limits.per_minute)
-        self._for_documents = Upstream(service.name, judge=self._judge, policy=PATIENT)
-        self._for_questions = Upstream(service.name, judge=self._judge)
-        self._asked: list[tuple[str, asyncio.Future[Vector]]] = []
-        self._asking: set[asyncio.Task[None]] = set()
+        self._rate_limiter = AdaptiveRateLimiter(service.name, per_minute=limits.per_minute)
+        self._for_documents = Upstream(service.name, classify=self._classify, policy=INGEST_POLICY)
+        self._for_queries = Upstream(service.name, classify=self._classify)
+        self._queries: list[tuple[str, asyncio.Future[Vector]]] = []
+        self._query_tasks: set[asyncio.Task[None]] = set()
 
     @property
-    def identity(self) -> Identity:
+    def identity(self) -> EmbedderId:
         return self._identity
 
-    def count(self, text: str) -> int:
-        return count(_sendable(text))
+    def count_tokens(self, text: str) -> int:
+        return count_tokens(_replace_surrogates(text))
 
-    async def documents(self, texts: Texts) -> AsyncGenerator[Vector]:
+    async def embed_documents(self, texts: Texts) -> AsyncGenerator[Vector]:
         early: dict[int, Vector] = {}
         due = 0
-        async with aclosing(self.as_they_come(texts)) as coming:
-            async for place, vector in coming:
-                early[place] = vector
+        async with aclosing(self.embed_unordered(texts)) as results:
+            async for index, vector in results:
+                early[index] = vector
                 while due in early:
                     yield early.pop(due)
                     due += 1
 
-    async def as_they_come(self, texts: Texts) -> AsyncGenerator[Placed]:
-        """The place of each text with its vector, as the service answers.
+    async def embed_unordered(self, texts: Texts) -> AsyncGenerator[IndexedVector]:
+        """Yield the index of each text with its vector, in the order of the responses.
 
-        After a failure nothing more is sent; what is under way, and will be paid, still comes before the error.
+        After a failure no more requests are sent. Results of requests in flight, which are paid for, are yielded
+        before the error is raised.
         """
-        under_way = _UnderWay(at_once=self._limits.at_once)
+        requests = _InFlight(limit=self._limits.concurrency)
         async with aclosing(_batches(texts, self._limits.batch)) as batches:
             try:
-                under_way.expect(batches)
-                while under_way:
-                    for batch in await under_way.advance():
-                        under_way.send(batch, self._documents(batch))
-                        under_way.expect(batches)
-                    for placed in under_way.arrived():
-                        yield placed
+                requests.fetch_next(batches)
+                while requests:
+                    for batch in await requests.advance():
+                        requests.send(batch, self._embed_batch(batch))
+                        requests.fetch_next(batches)
+                    for result in requests.take_results():
+                        yield result
             finally:
-                await under_way.end()
-        if under_way.failure:
-            raise under_way.failure
+                await requests.cancel()
+        if requests.failure:
+            raise requests.failure
 
-    async def query(self, text: str) -> Vector:
-        """The vector of a question. Those that are asked at the same moment go in one request."""
-        answer: asyncio.Future[Vector] = asyncio.get_running_loop().create_future()
-        self._asked.append((text, answer))
-        if len(self._asked) == 1:
-            task = asyncio.create_task(self._ask())
-            self._asking.add(task)
-            task.add_done_callback(self._asking.discard)
-        return await answer
+    async def embed_query(self, text: str) -> Vector:
+        """The vector of a question. Questions of the same event loop iteration share one request."""
+        result: asyncio.Future[Vector] = asyncio.get_running_loop().create_future()
+        self._queries.append((text, result))
+        if len(self._queries) == 1:
+            task = asyncio.create_task(self._embed_queries())
+            self._query_tasks.add(task)
+            task.add_done_callback(self._query_tasks.discard)
+        return await result
 
-    def patient(self) -> HostedEmbedder:
-        """The same service for an ingest: nobody waits for its questions, so they too wait for the service's limits."""
+    def for_ingest(self) -> HostedEmbedder:
+        """The same service with the retry policy and timeout of an ingest also for queries."""
         other = copy(self)
-        other._limits = replace(self._limits, question_seconds=_PATIENCE_SECONDS)
-        other._for_questions = self._for_documents
-        other._asked = []
+        other._limits = replace(self._limits, question_seconds=_INGEST_SECONDS)
+        other._for_queries = self._for_documents
+        other._queries = []
         return other
 
     async def close(self) -> None:
-        for task in self._asking:
+        for task in self._query_tasks:
             task.cancel()
-        await asyncio.gather(*self._asking, return_exceptions=True)
+        await asyncio.gather(*self._query_tasks, return_exceptions=True)
 
-    async def _ask(self) -> None:
-        await asyncio.sleep(0)  # Whoever asks at the same moment gets to.
-        asked, self._asked = self._asked, []
-        for first in range(0, len(asked), self._limits.batch):
-            some = asked[first : first + self._limits.batch]
+    async def _embed_queries(self) -> None:
+        await asyncio.sleep(0)  # Let other tasks of this iteration add their queries.
+        queries, self._queries = self._queries, []
+        for first in range(0, len(queries), self._limits.batch):
+            batch = queries[first : first + self._limits.batch]
             deadline = _after(self._limits.question_seconds)
             try:
-                texts = tuple(text for text, _ in some)
-                vectors = await self._call(self._for_questions, texts, Use.QUERY, deadline)
+                texts = tuple(text for text, _ in batch)
+                vectors = await self._call(self._for_queries, texts, InputType.QUERY, deadline)
             except Exception as exc:
-                _settle(some, exc)
+                for _, result in batch:
+                    with suppress(asyncio.InvalidStateError):
+                        result.set_exception(exc)
             else:
-                for (_, answer), vector in zip(some, vectors, strict=True):
-                    if not answer.done():
-                        answer.set_result(vector)
+                for (_, result), vector in zip(batch, vectors, strict=True):
+                    if not result.done():
+                        result.set_result(vector)
 
-    async def _documents(self, batch: Batch) -> list[Vector]:
-        return await self._call(self._for_documents, batch, Use.DOCUMENT, _after(_PATIENCE_SECONDS))
+    async def _embed_batch(self, batch: Batch) -> list[Vector]:
+        return await self._call(self._for_documents, batch, InputType.DOCUMENT, _after(_INGEST_SECONDS))
 
-    async def _call(self, upstream: Upstream, texts: Batch, use: Use, deadline: Deadline) -> list[Vector]:
-        sent = [_sendable(text) if text.strip() else NOTHING for text in texts]
+    async def _call(self, upstream: Upstream, texts: Batch, input_type: InputType, deadline: Deadline) -> list[Vector]:
+        sent = [_replace_surrogates(text) if text.strip() else EMPTY_TEXT for text in texts]
 
-        async def work() -> list[Vector]:
-            await self._pace.turn(within=deadline.left())
-            answer = await self._within_seconds(sent, use)
-            self._pace.accepted()
-            return self._checked(answer, len(sent))
+        async def request() -> list[Vector]:
+            await self._rate_limiter.acquire(within=deadline.left())
+            rows = await self._embed_with_timeout(sent, input_type)
+            self._rate_limiter.record_success()
+            return self._validate(rows, len(sent))
 
-        return await upstream.call(work, deadline=deadline, stage="embedding")
+        return await upstream.call(request, deadline=deadline, stage="embedding")
 
-    async def _within_seconds(self, texts: Sequence[str], use: Use) -> Sequence[object]:
+    async def _embed_with_timeout(self, texts: Sequence[str], input_type: InputType) -> Sequence[object]:
         seconds = self._limits.seconds
         try:
             async with asyncio.timeout(seconds) as limit:
-                return await self._service.embed(texts, use)
+                return await self._service.embed(texts, input_type)
         except TimeoutError as exc:
             if not limit.expired():
                 raise
             raise DeadlineExceeded(f"{self._service.name} did not send vectors within {seconds:g} s") from exc
 
-    def _judge(self, upstream: str, error: Exception, /) -> Failure | None:
-        failure = self._service.judge(upstream, error)
+    def _classify(self, upstream: str, error: Exception, /) -> ClassifiedError | None:
+        failure = self._service.classify(upstream, error)
         if failure and isinstance(failure.error, RateLimited):
-            failure.error.retry_after = self._pace.refused(failure.error.retry_after)
+            failure.error.retry_after = self._rate_limiter.record_refusal(failure.error.retry_after)
         return failure
 
-    def _checked(self, sent: Sequence[object], wanted: int) -> list[Vector]:
-        """The vectors, each of length one. Raises what the service's failures are called if they cannot be right."""
+    def _validate(self, response: Sequence[object], texts: int) -> list[Vector]:
+        """The vectors, normalised to unit length. Raises the service's error class if the response is malformed."""
         name, dimension = self._service.name, self._identity.dimension
-        if len(sent) != wanted:
-            raise self._service.error(f"{name} sent {len(sent)} vectors for {wanted} texts")
+        if len(response) != texts:
+            raise self._service.error(f"{name} sent {len(response)} vectors for {texts} texts")
         try:
-            rows = [_numbers(row) for row in sent]
+            rows = [_parse_vector(row) for row in response]
         except (TypeError, ValueError) as exc:
             raise self._service.error(f"{name} sent something that is not a vector") from exc
         for row in rows:
-            if row.ndim != 1 or row.size != (dimension or rows[0].size):
-                wanted = dimension or rows[0].size
+            expected = dimension or rows[0].size
+            if row.ndim != 1 or row.size != expected:
                 raise self._service.error(
-                    f"{name} sent a vector of {row.size} dimensions in place of {wanted}. If the model "
-                    f"{self._identity.model!r} has changed, make the index anew with 'bythebook ingest --rebuild'"
+                    f"{name} sent a vector of {row.size} dimensions instead of {expected}. If the model "
+                    f"{self._identity.model!r} has changed, rebuild the index with 'bythebook ingest --rebuild'"
                 )
         lengths = [float(np.sqrt((row * row).sum())) for row in rows]
         if not all(0.0 < length < np.inf for length in lengths):
-            raise self._service.error(f"{name} sent a vector that points nowhere")
+            raise self._service.error(f"{name} sent a vector of length zero or infinity")
         return [(row / length).astype(np.float32) for row, length in zip(rows, lengths, strict=True)]
 
 
-class _UnderWay:
-    """Requests that were sent, and the batch that is being gathered for the next one."""
+class _InFlight:
+    """The requests in flight, and the task that collects the next batch."""
 
-    def __init__(self, *, at_once: int) -> None:
-        self._at_once = at_once
+    def __init__(self, *, limit: int) -> None:
+        self._limit = limit
         self._sent: dict[asyncio.Task[list[Vector]], int] = {}
         self._next: asyncio.Task[Batch | None] | None = None
-        self._places = 0
-        self._arrived: list[Placed] = []
+        self._texts_sent = 0
+        self._results: list[IndexedVector] = []
         self.failure: Exception | None = None
 
     def __bool__(self) -> bool:
         return bool(self._sent or (self._next and not self.failure))
 
-    def expect(self, batches: AsyncGenerator[Batch]) -> None:
-        self._next = asyncio.create_task(_following(batches))
+    def fetch_next(self, batches: AsyncGenerator[Batch]) -> None:
+        self._next = asyncio.create_task(_next_batch(batches))
 
-    def send(self, batch: Batch, work: Coroutine[Any, Any, list[Vector]]) -> None:
-        self._sent[asyncio.create_task(work)] = self._places
-        self._places += len(batch)
+    def send(self, batch: Batch, request: Coroutine[Any, Any, list[Vector]]) -> None:
+        self._sent[asyncio.create_task(request)] = self._texts_sent
+        self._texts_sent += len(batch)
 
     async def advance(self) -> list[Batch]:
-        """Wait until something happens. Returns the next batch if it is there and may be sent."""
-        gathering = self._next if self._next and not self.failure and len(self._sent) < self._at_once else None
-        done, _ = await asyncio.wait({*self._sent, *filter(None, [gathering])}, return_when=asyncio.FIRST_COMPLETED)
+        """Wait for a response or a batch. Returns the next batch if it is complete and below the limit."""
+        collecting = self._next if self._next and not self.failure and len(self._sent) < self._limit else None
+        done, _ = await asyncio.wait({*self._sent, *filter(None, [collecting])}, return_when=asyncio.FIRST_COMPLETED)
         for task in [task for task in self._sent if task in done]:
-            self._take(task, self._sent.pop(task))
-        if gathering is None or gathering not in done:
+            self._record(task, self._sent.pop(task))
+        if collecting is None or collecting not in done:
             return []
         self._next = None
-        if error := gathering.exception():
+        if error := collecting.exception():
             self._fail(error)
-        batch = None if error else gathering.result()
+        batch = None if error else collecting.result()
         return [] if batch is None or self.failure else [batch]
 
-    def arrived(self) -> list[Placed]:
-        arrived, self._arrived = self._arrived, []
-        return arrived
+    def take_results(self) -> list[IndexedVector]:
+        results, self._results = self._results, []
+        return results
 
-    async def end(self) -> None:
-        """Stop what is still under way."""
-        left = [*self._sent, *filter(None, [self._next])]
-        for task in left:
+    async def cancel(self) -> None:
+        """Cancel the tasks that still run."""
+        tasks = [*self._sent, *filter(None, [self._next])]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _take(self, task: asyncio.Task[list[Vector]], first: int) -> None:
+    def _record(self, task: asyncio.Task[list[Vector]], first: int) -> None:
         if error := task.exception():
             self._fail(error)
         else:
-            self._arrived.extend(enumerate(task.result(), start=first))
+            self._results.extend(enumerate(task.result(), start=first))
 
     def _fail(self, error: BaseException) -> None:
         if not isinstance(error, Exception):
@@ -266,14 +269,14 @@ def _after(seconds: float) -> Deadline:
     return Deadline.after(seconds, first_token=seconds)
 
 
-async def _following(batches: AsyncGenerator[Batch]) -> Batch | None:
+async def _next_batch(batches: AsyncGenerator[Batch]) -> Batch | None:
     return await anext(batches, None)
 
 
 async def _batches(texts: Texts, size: int) -> AsyncGenerator[Batch]:
     batch: list[str] = []
-    async with aclosing(arriving(texts)) as coming:
-        async for text in coming:
+    async with aclosing(iterate_texts(texts)) as iterator:
+        async for text in iterator:
             batch.append(text)
             if len(batch) == size:
                 yield tuple(batch)
@@ -282,21 +285,15 @@ async def _batches(texts: Texts, size: int) -> AsyncGenerator[Batch]:
         yield tuple(batch)
 
 
-def _settle(asked: Sequence[tuple[str, asyncio.Future[Vector]]], error: Exception) -> None:
-    for _, answer in asked:
-        with suppress(asyncio.InvalidStateError):
-            answer.set_exception(error)
-
-
-def _sendable(text: str) -> str:
-    # A lone surrogate is no character, and cannot be sent.
+def _replace_surrogates(text: str) -> str:
+    # A lone surrogate cannot be encoded as UTF-8, and so cannot be sent.
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _numbers(sent: object) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    if isinstance(sent, str):
+def _parse_vector(value: object) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    if isinstance(value, str):
         try:
-            sent = np.frombuffer(base64.b64decode(sent, validate=True), dtype="<f4")
+            value = np.frombuffer(base64.b64decode(value, validate=True), dtype="<f4")
         except binascii.Error as exc:
             raise ValueError("not base64") from exc
-    return np.asarray(sent, dtype=np.float64)
+    return np.asarray(value, dtype=np.float64)

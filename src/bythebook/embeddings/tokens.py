@@ -1,4 +1,4 @@
-"""Tokens as hosted models have them, near enough: their own tables are theirs, or too large to carry."""
+"""Approximate token counts for hosted models, with OpenAI's vocabulary: others are proprietary or too large to ship."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ def _encoding() -> object:
     return openai.cl100k_base()
 
 
-def count(text: str) -> int:
-    """How many tokens `text` is to OpenAI's embedding models. Others cut it a little finer or coarser."""
-    counted: int = _encoding().count(text)  # type: ignore[attr-defined]
-    return counted
+def count_tokens(text: str) -> int:
+    """The tokens of `text` in OpenAI's embedding models. Other models split text slightly finer or coarser."""
+    tokens: int = _encoding().count(text)  # type: ignore[attr-defined]
+    return tokens
 
 
-def cut(text: str, window: int) -> str:
-    """The beginning of the text that a model with this window reads."""
-    while (tokens := count(text)) > window:
+def truncate(text: str, window: int) -> str:
+    """The beginning of `text` that fits into a context window of this many tokens."""
+    while (tokens := count_tokens(text)) > window:
         text = text[: int(len(text) * window / tokens)]
     return text

@@ -1,6 +1,6 @@
-"""Measuring: how well the book finds, answers and refuses, on an author's own questions and on those of others.
+"""Evaluation: how well a book retrieves, answers and refuses, on golden questions and on public datasets.
 
-Everything is measured through the code that serves readers; nothing is implemented a second time here.
+Every suite calls the code that serves readers. Nothing is implemented a second time here.
 """
 
 from __future__ import annotations
@@ -18,56 +18,56 @@ if TYPE_CHECKING:
     from bythebook.settings import Settings
     from bythebook.telemetry import Progress
 
-    Figures = dict[str, object]
+    Metrics = dict[str, object]
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What to measure on, how much of it, and who watches."""
+class EvalRequest:
+    """The dataset of a suite, and how much of it to evaluate."""
 
     path: Path
-    """A folder with a collection, or a file of pairs."""
+    """The folder of a dataset, or a file of claims."""
     settings: Settings
     progress: Progress
     limit: int = sys.maxsize
-    """At most so many questions of each kind."""
+    """The maximum number of questions of each kind."""
     seed: int = 1
-    """Which of them, when there are more; and the samples that intervals are drawn from."""
+    """The seed of the question sample and of the bootstrap samples."""
     out_of_book: bool = False
-    """Whether half of the documents are left out, so that what is asked about them must be refused."""
-    strangers: Path | None = None
-    """Another collection whose questions must be refused."""
+    """Leave out half of the documents. Questions about them must be refused."""
+    foreign: Path | None = None
+    """Another dataset whose questions must be refused."""
 
     @property
-    def collection(self) -> str:
-        """What the collection is called: its folder."""
+    def dataset(self) -> str:
+        """The name of the dataset: that of its folder."""
         return self.path.name if self.path.is_dir() else self.path.parent.name
 
-    def some(self, of: Sequence[T]) -> list[T]:
-        """The questions to ask: all of them, or as many as are wanted, drawn from all in their order."""
-        if self.limit >= len(of):
-            return list(of)
-        drawn = random.Random(self.seed).sample(range(len(of)), self.limit)  # noqa: S311 - the same every time
-        return [of[place] for place in sorted(drawn)]
+    def sample(self, items: Sequence[T]) -> list[T]:
+        """All items, or a random sample of `limit` items in their order."""
+        if self.limit >= len(items):
+            return list(items)
+        chosen = random.Random(self.seed).sample(range(len(items)), self.limit)  # noqa: S311 - reproducible
+        return [items[index] for index in sorted(chosen)]
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """What came out: the figures as they go into JSON, and the plots that show them."""
+class EvalResult:
+    """The metrics of a suite as they are written to JSON, and their plots."""
 
-    measure: str
-    collection: str
-    figures: Figures
+    suite: str
+    dataset: str
+    metrics: Metrics
     plots: tuple[Plot, ...] = ()
     kind: str = ""
-    """Which of several ways to measure it was, where there are several."""
+    """The variant of the suite, if it has several."""
 
-    def as_json(self) -> Figures:
+    def to_dict(self) -> Metrics:
         kind = {"kind": self.kind} if self.kind else {}
-        return {"measure": self.measure, "collection": self.collection, **kind, **self.figures}
+        return {"suite": self.suite, "dataset": self.dataset, **kind, **self.metrics}
 
     @property
     def title(self) -> str:
-        return f"{self.measure} {self.collection}" + (f", {self.kind}" if self.kind else "")
+        return f"{self.suite} {self.dataset}" + (f", {self.kind}" if self.kind else "")

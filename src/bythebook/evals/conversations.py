@@ -1,4 +1,4 @@
-"""How well the last question of a conversation is refused when the book does not answer it."""
+"""The refusal suite for conversations: is the last question refused if the documents do not answer it?"""
 
 from __future__ import annotations
 
@@ -11,63 +11,65 @@ import numpy as np
 from bythebook.answers import Outcome
 from bythebook.conversations.followups import Exchange
 from bythebook.errors import InputError
-from bythebook.evals import Measured
-from bythebook.evals.datasets import Corpus, Question, rows
+from bythebook.evals import EvalResult
+from bythebook.evals.datasets import Corpus, EvalQuestion, read_rows
 from bythebook.evals.metrics import percentiles
-from bythebook.evals.refusal import curve, score, sureness, sureness_of
-from bythebook.evals.report import spread
-from bythebook.evals.runner import opened
+from bythebook.evals.refusal import effective_confidence, refusal_curve, score_separation, separation_intervals
+from bythebook.evals.report import histogram
+from bythebook.evals.runner import open_dataset
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from bythebook.evals import Figures, Wanted
-    from bythebook.evals.runner import Row, Subject
+    from bythebook.evals import EvalRequest, Metrics
+    from bythebook.evals.runner import BookUnderTest, Row
 
 KINDS = ("ANSWERABLE", "UNANSWERABLE", "PARTIAL", "UNDERSPECIFIED")
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """The last question of a conversation, what was said before it, and whether the pool answers it."""
+class ConversationTask:
+    """The last question of a conversation, the history, and whether the passage pool answers it."""
 
     question: str
     history: tuple[Exchange, ...]
     kind: str
-    """ANSWERABLE, PARTIAL, UNDERSPECIFIED or UNANSWERABLE, as people found."""
+    """The label: ANSWERABLE, PARTIAL, UNDERSPECIFIED or UNANSWERABLE."""
 
 
-async def measure(wanted: Wanted) -> Measured:
-    """Each last question, asked as a reader of the conversation would; the history is given as it was."""
-    corpus, tasks = read(wanted.path)
-    asked = [task for kind in KINDS for task in wanted.some([task for task in tasks if task.kind == kind])]
-    questions = [Question(f"{number}", task.question, {}, {"task": task}) for number, task in enumerate(asked)]
-    async with opened(corpus, wanted.collection, wanted) as subject:
-        name = f"refusal in conversations, {wanted.limit}, {wanted.seed}"
-        seen = await subject.each(name, questions, lambda question: _look(subject, question.given["task"]))
-        cutoff = subject.edition.calibration.cutoff
+async def measure(request: EvalRequest) -> EvalResult:
+    """Ask each last question with the original history."""
+    corpus, tasks = load_tasks(request.path)
+    asked = [task for kind in KINDS for task in request.sample([task for task in tasks if task.kind == kind])]
+    questions = [EvalQuestion(f"{number}", task.question, {}, {"task": task}) for number, task in enumerate(asked)]
+    async with open_dataset(corpus, request.dataset, request) as subject:
+        name = f"refusal in conversations, {request.limit}, {request.seed}"
+        seen = await subject.run_questions(name, questions, lambda question: _ask(subject, question.given["task"]))
+        cutoff = subject.snapshot.calibration.cutoff
     covered, foreign = (
         np.array([row["confidence"] for task, row in zip(asked, seen, strict=True) if task.kind == kind])
         for kind in ("ANSWERABLE", "UNANSWERABLE")
     )
     times = [row["milliseconds"] for row in seen]
-    told = {
-        **figures(asked, seen, cutoff=cutoff),
-        "intervals": sureness(covered, foreign, cutoff=cutoff, seed=wanted.seed),
+    metrics = {
+        **compute_metrics(asked, seen, cutoff=cutoff),
+        "intervals": separation_intervals(covered, foreign, cutoff=cutoff, seed=request.seed),
         "milliseconds": percentiles(times),
     }
-    plots = (curve(covered, foreign, cutoff=cutoff), spread("Time to decide", times))
-    return Measured("refusal", wanted.collection, told, plots, "in conversations")
+    plots = (refusal_curve(covered, foreign, cutoff=cutoff), histogram("Time to decide", times))
+    return EvalResult("refusal", request.dataset, metrics, plots, "in conversations")
 
 
-def read(folder: Path) -> tuple[Corpus, list[Task]]:
-    """The tasks of a folder with tasks.jsonl (or .gz), and the pool of all passages that belong to any of them."""
+def load_tasks(folder: Path) -> tuple[Corpus, list[ConversationTask]]:
+    """Load tasks.jsonl (or .gz) of a folder, and the pool of the passages of all tasks."""
     pool: dict[str, dict[str, Any]] = {}
     tasks = []
-    for row in rows(folder, "tasks", needs=("history", "contexts", "answerability")):
+    for row in read_rows(folder, "tasks", needs=("history", "contexts", "answerability")):
         pool.update({context["document_id"]: {"text": context["text"]} for context in row["contexts"]})
-        tasks.append(Task(row["history"][-1]["text"], _exchanges(row["history"][:-1]), row["answerability"]))
+        tasks.append(
+            ConversationTask(row["history"][-1]["text"], _to_exchanges(row["history"][:-1]), row["answerability"])
+        )
     kinds = {task.kind for task in tasks}
     if not {"ANSWERABLE", "UNANSWERABLE"} <= kinds:
         raise InputError(
@@ -76,20 +78,20 @@ def read(folder: Path) -> tuple[Corpus, list[Task]]:
     return Corpus(folder.name, pool), tasks
 
 
-def _exchanges(said: Sequence[dict[str, str]]) -> tuple[Exchange, ...]:
-    """Each question of the reader with what was answered to it."""
+def _to_exchanges(said: Sequence[dict[str, str]]) -> tuple[Exchange, ...]:
+    """Pair each question with its answer."""
     texts = [entry["text"] for entry in said]
     return tuple(Exchange(question, answer) for question, answer in zip(texts[::2], texts[1::2], strict=False))
 
 
-async def _look(subject: Subject, task: Task) -> Row:
+async def _ask(subject: BookUnderTest, task: ConversationTask) -> Row:
     response = await subject.ask(task.question, task.history)
-    confidence = sureness_of(response, subject.edition.calibration.cutoff)
+    confidence = effective_confidence(response, subject.snapshot.calibration.cutoff)
     return {"confidence": confidence, "asked_back": response.outcome is Outcome.CLARIFY}
 
 
-def figures(tasks: Sequence[Task], seen: Sequence[Row], *, cutoff: float) -> Figures:
-    """What is answerable against what is not; then how the kinds between them fare."""
+def compute_metrics(tasks: Sequence[ConversationTask], seen: Sequence[Row], *, cutoff: float) -> Metrics:
+    """The separation of ANSWERABLE and UNANSWERABLE, and the outcomes of the other labels."""
     kinds = {kind: [row for task, row in zip(tasks, seen, strict=True) if task.kind == kind] for kind in KINDS}
     sides = [np.array([row["confidence"] for row in kinds[kind]]) for kind in ("ANSWERABLE", "UNANSWERABLE")]
     between = {
@@ -102,4 +104,4 @@ def figures(tasks: Sequence[Task], seen: Sequence[Row], *, cutoff: float) -> Fig
         if kind not in ("ANSWERABLE", "UNANSWERABLE")
     }
     counts = {"covered": len(sides[0]), "foreign": len(sides[1])}
-    return {"questions": counts, **score(*sides, cutoff=cutoff), **between}
+    return {"questions": counts, **score_separation(*sides, cutoff=cutoff), **between}

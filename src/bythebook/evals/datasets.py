@@ -1,4 +1,4 @@
-"""Collections of documents and questions, as the BEIR benchmark lays them out, made into a book."""
+"""Datasets of documents and questions in the layout of the BEIR benchmark, as sources of pages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from bythebook.errors import InputError
-from bythebook.sources import Listed, Page, Skipped
+from bythebook.sources import ListedPage, Page, SkippedPage
 from bythebook.sources.document import compose
 from bythebook.sources.projects import Style
 from bythebook.sources.readers import read
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A question with the documents that answer it, and whatever else its collection says of it."""
+class EvalQuestion:
+    """A question with its relevant documents and the other fields of its row."""
 
     id: str
     text: str
@@ -32,7 +32,7 @@ class Question:
 
 
 class Corpus:
-    """The documents of a collection, each with its text and perhaps a title, as a source of pages."""
+    """The documents of a dataset as a page source."""
 
     def __init__(self, name: str, documents: Mapping[str, dict[str, Any]]) -> None:
         self._name = name
@@ -42,54 +42,54 @@ class Corpus:
     def name(self) -> str:
         return f"corpus:{self._name}"
 
-    async def listing(self) -> AsyncIterator[Listed | Skipped]:
+    async def listing(self) -> AsyncIterator[ListedPage | SkippedPage]:
         for key, row in self._documents.items():
             stamp = hashlib.sha256(json.dumps(row).encode()).hexdigest()
-            yield Listed(url_of(key), key, stamp)
+            yield ListedPage(document_url(key), key, stamp)
 
-    async def read(self, listed: Listed) -> Page:
+    async def read(self, listed: ListedPage) -> Page:
         row = self._documents[listed.path]
         text, blocks = compose(read(row["text"], suffix=".md", style=Style.PLAIN).parts)
         return Page(listed.url, row.get("title", ""), text, blocks)
 
     def titles(self) -> dict[str, str]:
-        """The title of each document; one without a title is called by its id."""
+        """The title of each document, or its id if it has none."""
         return {key: row.get("title") or key for key, row in self._documents.items()}
 
     def only(self, keep: set[str]) -> None:
-        """Leave out every other document."""
+        """Keep only these documents."""
         self._documents = {key: row for key, row in self._documents.items() if key in keep}
 
 
 @dataclass(frozen=True, slots=True)
-class Collection:
-    """Documents, and questions about them: those that some document answers, and those that none does."""
+class Dataset:
+    """Documents, the questions that they answer, and the questions that they do not answer."""
 
     corpus: Corpus
-    answered: list[Question]
-    impossible: list[Question]
+    answered: list[EvalQuestion]
+    impossible: list[EvalQuestion]
 
 
-def collection(folder: Path) -> Collection:
-    """The collection of a folder: corpus, queries and qrels as BEIR has them, or examples with their passages."""
-    if has(folder, "examples"):
-        return _of_examples(folder)
-    corpus = Corpus(folder.name, {str(row["_id"]): row for row in rows(folder, "corpus", needs=("_id", "text"))})
-    queries = list(rows(folder, "queries", needs=("_id", "text")))
-    relevant = _judged(folder)
-    return Collection(
+def load_dataset(folder: Path) -> Dataset:
+    """Load a folder: corpus, queries and qrels in the layout of BEIR, or examples with their passages."""
+    if has_file(folder, "examples"):
+        return _load_examples(folder)
+    corpus = Corpus(folder.name, {str(row["_id"]): row for row in read_rows(folder, "corpus", needs=("_id", "text"))})
+    queries = list(read_rows(folder, "queries", needs=("_id", "text")))
+    relevant = _read_qrels(folder)
+    return Dataset(
         corpus,
-        [_question(row, relevant[str(row["_id"])]) for row in queries if str(row["_id"]) in relevant],
-        [_question(row, {}) for row in queries if row.get("is_impossible")],
+        [_make_question(row, relevant[str(row["_id"])]) for row in queries if str(row["_id"]) in relevant],
+        [_make_question(row, {}) for row in queries if row.get("is_impossible")],
     )
 
 
-def _question(row: dict[str, Any], relevant: dict[str, int]) -> Question:
-    return Question(str(row["_id"]), str(row["text"]), relevant, row)
+def _make_question(row: dict[str, Any], relevant: dict[str, int]) -> EvalQuestion:
+    return EvalQuestion(str(row["_id"]), str(row["text"]), relevant, row)
 
 
-def _judged(folder: Path) -> dict[str, dict[str, int]]:
-    """Which documents answer which question, and how well."""
+def _read_qrels(folder: Path) -> dict[str, dict[str, int]]:
+    """Read the graded relevance of documents by question."""
     relevant: dict[str, dict[str, int]] = defaultdict(dict)
     judged = folder / "qrels.tsv"
     if not judged.exists():
@@ -103,33 +103,33 @@ def _judged(folder: Path) -> dict[str, dict[str, int]]:
     return relevant
 
 
-def _of_examples(folder: Path) -> Collection:
-    """Questions, each with its passages and whether those answer it, as CLAPNQ has them."""
+def _load_examples(folder: Path) -> Dataset:
+    """Load questions with their passages and whether these answer them, in the layout of CLAPNQ."""
     documents: dict[str, dict[str, Any]] = {}
-    kinds: dict[bool, list[Question]] = {True: [], False: []}
-    for row in rows(folder, "examples", needs=("_id", "question", "answerable", "passages")):
+    kinds: dict[bool, list[EvalQuestion]] = {True: [], False: []}
+    for row in read_rows(folder, "examples", needs=("_id", "question", "answerable", "passages")):
         own = {f"{row['_id']}#{number}": passage for number, passage in enumerate(row["passages"])}
         documents.update(own)
         relevant = dict.fromkeys(own, 1) if row["answerable"] else {}
-        kinds[row["answerable"]].append(Question(str(row["_id"]), row["question"], relevant, row))
-    return Collection(Corpus(folder.name, documents), kinds[True], kinds[False])
+        kinds[row["answerable"]].append(EvalQuestion(str(row["_id"]), row["question"], relevant, row))
+    return Dataset(Corpus(folder.name, documents), kinds[True], kinds[False])
 
 
-def has(folder: Path, name: str) -> bool:
+def has_file(folder: Path, name: str) -> bool:
     return any((folder / f"{name}{suffix}").exists() for suffix in (".jsonl", ".jsonl.gz"))
 
 
-def rows(folder: Path, name: str, *, needs: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """The objects of `name.jsonl` or `name.jsonl.gz`, each of which needs these fields."""
+def read_rows(folder: Path, name: str, *, needs: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Read `name.jsonl` or `name.jsonl.gz`. Every row must have these fields."""
     for path in (folder / f"{name}.jsonl.gz", folder / f"{name}.jsonl"):
         if path.exists():
-            yield from objects(path, needs=needs)
+            yield from read_objects(path, needs=needs)
             return
     raise InputError(f"{folder} has neither {name}.jsonl nor {name}.jsonl.gz.")
 
 
-def objects(path: Path, *, needs: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """The objects of a file, one on each line; the name says whether it is compressed."""
+def read_objects(path: Path, *, needs: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Read the rows of a JSON Lines file, which may be compressed with gzip."""
     opener = gzip.open if path.suffix == ".gz" else open
     try:
         with opener(path, "rt", encoding="utf-8") as file:
@@ -144,9 +144,9 @@ def objects(path: Path, *, needs: Sequence[str]) -> Iterator[dict[str, Any]]:
         raise InputError(f"{path} cannot be read: {exc}.") from None
 
 
-def url_of(document: str) -> str:
+def document_url(document: str) -> str:
     return f"corpus:///{quote(document, safe='')}"
 
 
-def document_of(url: str) -> str:
+def document_id(url: str) -> str:
     return unquote(url.removeprefix("corpus:///"))

@@ -1,4 +1,4 @@
-"""How well unanswered questions come together by topic: whether a group's questions are of one article."""
+"""The gaps suite: do the questions of a topic cluster belong to the same article?"""
 
 from __future__ import annotations
 
@@ -6,41 +6,43 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from bythebook.errors import InputError
-from bythebook.evals import Measured
-from bythebook.evals.datasets import collection
-from bythebook.evals.runner import opened
-from bythebook.feedback.gaps import groups, similarities
+from bythebook.evals import EvalResult
+from bythebook.evals.datasets import load_dataset
+from bythebook.evals.runner import open_dataset
+from bythebook.feedback.gaps import cluster, compute_similarities
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from bythebook.embeddings import Embedder
-    from bythebook.evals import Figures, Wanted
-    from bythebook.index.provider import Edition
+    from bythebook.evals import EvalRequest, Metrics
+    from bythebook.index.provider import IndexSnapshot
     from bythebook.telemetry import Progress
 
 
-async def measure(wanted: Wanted) -> Measured:
-    """The questions of a collection that nobody can answer, grouped as `bythebook gaps` groups a book's."""
-    found = collection(wanted.path)
-    asked = [question.given for question in found.impossible if question.given.get("context_id")]
+async def measure(request: EvalRequest) -> EvalResult:
+    """Cluster the unanswerable questions of a dataset as `bythebook gaps` does."""
+    dataset = load_dataset(request.path)
+    asked = [question.given for question in dataset.impossible if question.given.get("context_id")]
     if not asked:
-        raise InputError(f"no question in {wanted.path} is_impossible and has a context_id that names its article.")
-    async with opened(found.corpus, wanted.collection, wanted) as subject:
-        figures = await grouped(subject.edition, subject.book.embedder, wanted.some(asked), progress=wanted.progress)
-    return Measured("gaps", wanted.collection, figures)
+        raise InputError(f"no question in {request.path} is_impossible and has a context_id that names its article.")
+    async with open_dataset(dataset.corpus, request.dataset, request) as subject:
+        metrics = await group_questions(
+            subject.snapshot, subject.book.embedder, request.sample(asked), progress=request.progress
+        )
+    return EvalResult("gaps", request.dataset, metrics)
 
 
-async def grouped(
-    edition: Edition, embedder: Embedder, questions: Sequence[Mapping[str, str]], *, progress: Progress
-) -> Figures:
-    """What the groups are like. Alone, a question is pure: so how many are is told beside it."""
+async def group_questions(
+    snapshot: IndexSnapshot, embedder: Embedder, questions: Sequence[Mapping[str, str]], *, progress: Progress
+) -> Metrics:
+    """The number and purity of the clusters. Single questions are always pure, so their fraction is included."""
     vectors = []
     for number, question in enumerate(questions, start=1):
-        vectors.append(await embedder.query(question["text"]))
+        vectors.append(await embedder.embed_query(question["text"]))
         progress("embedding", number, len(questions))
-    terms = [edition.rarities(edition.words.terms(question["text"])) for question in questions]
-    found = groups(similarities(vectors, terms))
+    terms = [snapshot.idf_weights(snapshot.bm25.terms(question["text"])) for question in questions]
+    found = cluster(compute_similarities(vectors, terms))
     together = [group for group in found if len(group) > 1]
     paragraphs = [question["context_id"] for question in questions]
     articles = [paragraph.partition("#")[0] for paragraph in paragraphs]
@@ -55,6 +57,6 @@ async def grouped(
 
 
 def _purity(found: Sequence[Sequence[int]], of: Callable[[int], str]) -> float:
-    """The part of the questions that are of what most of their group is of."""
+    """The fraction of questions that have the most frequent label of their cluster."""
     total = sum(map(len, found))
     return round(sum(max(Counter(map(of, group)).values()) for group in found) / total, 3) if total else 0.0

@@ -1,4 +1,4 @@
-"""How well the right documents are found, and how well each of the two rankings alone would find them."""
+"""The retrieval suite: the quality of the hybrid ranking, and of BM25 and of vectors on their own."""
 
 from __future__ import annotations
 
@@ -8,77 +8,77 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from bythebook.errors import InputError
-from bythebook.evals import Measured
-from bythebook.evals.datasets import collection
-from bythebook.evals.metrics import intervals, percentiles
-from bythebook.evals.report import bars, spread
-from bythebook.evals.runner import opened
-from bythebook.index import EVERYWHERE
-from bythebook.index.edge_store import DEPTH
+from bythebook.evals import EvalResult
+from bythebook.evals.datasets import load_dataset
+from bythebook.evals.metrics import mean_intervals, percentiles
+from bythebook.evals.report import bar_chart, histogram
+from bythebook.evals.runner import open_dataset
+from bythebook.index import NO_FILTERS
+from bythebook.index.edge_store import MIN_RANKING_DEPTH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bythebook.evals import Figures, Wanted
-    from bythebook.evals.datasets import Question
-    from bythebook.evals.runner import Row, Subject
+    from bythebook.evals import EvalRequest, Metrics
+    from bythebook.evals.datasets import EvalQuestion
+    from bythebook.evals.runner import BookUnderTest, Row
 
     Columns = dict[str, list[float]]
 
-ALONE = ("bm25", "dense")
+SINGLE_RANKINGS = ("bm25", "dense")
 
 
-async def measure(wanted: Wanted) -> Measured:
-    """nDCG@10, recall and reciprocal rank over the questions that have an answer."""
-    found = collection(wanted.path)
-    questions = wanted.some(found.answered)
+async def measure(request: EvalRequest) -> EvalResult:
+    """nDCG@10, recall and reciprocal rank over the questions with relevant documents."""
+    dataset = load_dataset(request.path)
+    questions = request.sample(dataset.answered)
     if not questions:
-        raise InputError(f"no question in {wanted.path} has a document that answers it.")
-    async with opened(found.corpus, wanted.collection, wanted) as subject:
-        rows = await subject.each("retrieval", questions, lambda question: _look(subject, question))
-        sizes: Figures = {"documents": subject.report.pages, "chunks": subject.report.chunks}
-        known = set(await subject.sections(subject.edition.catalogue.all_chunk_ids()))
-    columns = {name: scores(questions, [row[name] for row in rows]) for name in ("ours", *ALONE)}
+        raise InputError(f"no question in {request.path} has a document that answers it.")
+    async with open_dataset(dataset.corpus, request.dataset, request) as subject:
+        rows = await subject.run_questions("retrieval", questions, lambda question: _search(subject, question))
+        sizes: Metrics = {"documents": subject.report.pages, "chunks": subject.report.chunks}
+        known = set(await subject.sections_of(subject.snapshot.catalog.all_chunk_ids()))
+    columns = {name: score_rankings(questions, [row[name] for row in rows]) for name in ("ours", *SINGLE_RANKINGS)}
     means = {name: averages(own) for name, own in columns.items()}
-    sure = {name: intervals(own, seed=wanted.seed) for name, own in columns.items()}
+    intervals = {name: mean_intervals(own, seed=request.seed) for name, own in columns.items()}
     times = [row["milliseconds_to_find"] for row in rows]
-    figures = {
+    metrics = {
         **sizes,
         "questions": len(questions),
         **means["ours"],
-        **{name: means[name] for name in ALONE},
-        **sections(questions, rows, known),
-        "intervals": {**sure["ours"], **{name: sure[name] for name in ALONE}},
+        **{name: means[name] for name in SINGLE_RANKINGS},
+        **section_hits(questions, rows, known),
+        "intervals": {**intervals["ours"], **{name: intervals[name] for name in SINGLE_RANKINGS}},
         "milliseconds": percentiles(times),
     }
     plots = [
-        bars(title, {name: (means[name][figure], sure[name][figure]) for name in means})
-        for figure, title in (("ndcg_at_10", "nDCG@10 by method"), ("recall_at_10", "recall@10 by method"))
+        bar_chart(title, {name: (means[name][metric], intervals[name][metric]) for name in means})
+        for metric, title in (("ndcg_at_10", "nDCG@10 by method"), ("recall_at_10", "recall@10 by method"))
     ]
-    return Measured("retrieval", wanted.collection, figures, (*plots, spread("Time to find", times)))
+    return EvalResult("retrieval", request.dataset, metrics, (*plots, histogram("Time to find", times)))
 
 
-async def _look(subject: Subject, question: Question) -> Row:
-    """What a reader's question finds, and what it would find by its words or by its meaning alone."""
+async def _search(subject: BookUnderTest, question: EvalQuestion) -> Row:
+    """What the hybrid search finds, and what BM25 and vectors find on their own."""
     started = time.perf_counter()
-    found = await subject.found([question.text])
-    ours = await subject.of(found)
+    found = await subject.search([question.text])
+    ours = await subject.documents_of(found)
     took = (time.perf_counter() - started) * 1000
-    vector = await subject.book.embedder.query(question.text)
-    look = subject.edition.store.candidates
-    bm25 = await look(None, question.text, limit=DEPTH, filters=EVERYWHERE)
-    dense = await look(vector, "", limit=DEPTH, filters=EVERYWHERE)
+    vector = await subject.book.embedder.embed_query(question.text)
+    look = subject.snapshot.store.search
+    bm25 = await look(None, question.text, limit=MIN_RANKING_DEPTH, filters=NO_FILTERS)
+    dense = await look(vector, "", limit=MIN_RANKING_DEPTH, filters=NO_FILTERS)
     return {
         "ours": ours,
-        "sections": (await subject.sections([each.chunk_id for each in found]))[:10],
-        "bm25": await subject.of(bm25),
-        "dense": await subject.of(dense),
+        "sections": (await subject.sections_of([each.chunk_id for each in found]))[:10],
+        "bm25": await subject.documents_of(bm25),
+        "dense": await subject.documents_of(dense),
         "milliseconds_to_find": took,
     }
 
 
-def sections(questions: Sequence[Question], rows: Sequence[Row], known: set[tuple[str, str]]) -> Figures:
-    """How often the very section is found, where questions name one and the book has it under that name."""
+def section_hits(questions: Sequence[EvalQuestion], rows: Sequence[Row], known: set[tuple[str, str]]) -> Metrics:
+    """The hit rate of sections, over the questions that name a section which the book contains."""
     hits: list[tuple[bool, bool]] = []
     for question, row in zip(questions, rows, strict=True):
         right = known & {(document, str(question.given.get("anchor"))) for document in question.relevant}
@@ -91,8 +91,8 @@ def sections(questions: Sequence[Question], rows: Sequence[Row], known: set[tupl
     return {"sections": {"questions": len(hits), "hit_at_5": by_five, "hit_at_10": by_ten}}
 
 
-def scores(questions: Sequence[Question], rankings: Sequence[Sequence[str]]) -> Columns:
-    """The usual figures of a run, for each question."""
+def score_rankings(questions: Sequence[EvalQuestion], rankings: Sequence[Sequence[str]]) -> Columns:
+    """The standard metrics for each question."""
     pairs = [(question.relevant, ranking) for question, ranking in zip(questions, rankings, strict=True)]
     return {
         "ndcg_at_10": [ndcg(relevant, ranking) for relevant, ranking in pairs],
@@ -107,7 +107,7 @@ def averages(columns: Mapping[str, Sequence[float]]) -> dict[str, float]:
 
 
 def ndcg(relevant: Mapping[str, int], ranked: Sequence[str]) -> float:
-    """Discounted cumulative gain of the first ten, as a part of the best possible."""
+    """Normalised discounted cumulative gain of the first ten results."""
     best = sorted(relevant.values(), reverse=True)[:10]
     ideal = sum(grade / math.log2(place + 2) for place, grade in enumerate(best))
     gain = sum(relevant.get(document, 0) / math.log2(place + 2) for place, document in enumerate(ranked[:10]))

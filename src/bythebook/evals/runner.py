@@ -1,6 +1,6 @@
-"""A collection as a book of its own, and how it is asked: by the code that answers readers.
+"""Running a suite: a dataset is ingested as a book and queried with the code that serves readers.
 
-Finished questions: what is already known of a run, so that one that was interrupted goes on where it stopped.
+A checkpoint file keeps the rows of an interrupted run, so that the next run continues it.
 """
 
 from __future__ import annotations
@@ -17,98 +17,100 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from bythebook.answers import AgentRequest
 from bythebook.book import Book
-from bythebook.evals.datasets import document_of
-from bythebook.index import EVERYWHERE
-from bythebook.retrieval.retriever import in_the_books_words, looked_through, ranked
+from bythebook.evals.datasets import document_id
+from bythebook.index import NO_FILTERS
+from bythebook.retrieval.retriever import candidate_limit, rank_candidates, rewrite_query
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from bythebook.answers import AgentResponse
     from bythebook.conversations.followups import Exchange
-    from bythebook.evals import Wanted
-    from bythebook.evals.datasets import Corpus, Question
+    from bythebook.evals import EvalRequest
+    from bythebook.evals.datasets import Corpus, EvalQuestion
     from bythebook.index import Candidate
-    from bythebook.index.provider import Edition
-    from bythebook.ingest import Report
-    from bythebook.qa.pipeline import Asker
+    from bythebook.index.provider import IndexSnapshot
+    from bythebook.ingest import IngestReport
+    from bythebook.qa.pipeline import AnswerPipeline
     from bythebook.settings import Settings
     from bythebook.telemetry import Progress
 
     Row = dict[str, Any]
 
 
-ENOUGH_SECONDS = 3600.0
+NO_DEADLINE_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """A book that is measured."""
+class BookUnderTest:
+    """The open book of a dataset."""
 
     book: Book
-    edition: Edition
-    asker: Asker
-    report: Report
-    wanted: Wanted
+    snapshot: IndexSnapshot
+    pipeline: AnswerPipeline
+    report: IngestReport
+    request: EvalRequest
     folder: Path
 
-    async def each(
-        self, measure: str, questions: Sequence[Question], ask: Callable[[Question], Awaitable[Row]]
+    async def run_questions(
+        self, suite: str, questions: Sequence[EvalQuestion], ask: Callable[[EvalQuestion], Awaitable[Row]]
     ) -> list[Row]:
-        """What `ask` says of each question, with how many milliseconds it took. An interrupted run goes on."""
+        """The row that `ask` returns for each question, with its milliseconds. An interrupted run is continued."""
 
-        async def timed(question: Question) -> Row:
+        async def measure_time(question: EvalQuestion) -> Row:
             started = time.perf_counter()
             row = await ask(question)
             return {"milliseconds": (time.perf_counter() - started) * 1000, **row}
 
-        generation = self.edition.catalogue.fact("published_at")
-        finished = Finished(self.folder / "finished", about=[measure, self.edition.name, generation])
-        rows = await finished.each(questions, timed, name=lambda asked: asked.id, progress=self.wanted.progress)
-        finished.complete()
+        generation = self.snapshot.catalog.get_fact("published_at")
+        checkpoint = EvalCheckpoint(self.folder / "finished", about=[suite, self.snapshot.name, generation])
+        rows = await checkpoint.run(
+            questions, measure_time, name=lambda question: question.id, progress=self.request.progress
+        )
+        checkpoint.complete()
         return rows
 
     async def ask(self, question: str, history: Sequence[Exchange] = ()) -> AgentResponse:
-        """The answer a reader would get."""
-        return await self.asker.ask(AgentRequest(question), history=history)
+        """The answer that a reader would get."""
+        return await self.pipeline.ask(AgentRequest(question), history=history)
 
-    async def documents(self, searches: Sequence[str]) -> list[str]:
-        """The documents that these searches find together, best first, ranked as for a reader."""
-        return await self.of(await self.found(searches))
+    async def search_documents(self, searches: Sequence[str]) -> list[str]:
+        """The documents that the fused searches find, ranked as for a reader."""
+        return await self.documents_of(await self.search(searches))
 
-    async def found(self, searches: Sequence[str]) -> list[Candidate]:
-        """The chunks that these searches find together, best first, ranked as for a reader."""
+    async def search(self, searches: Sequence[str]) -> list[Candidate]:
+        """The chunks that the fused searches find, ranked as for a reader."""
         embedder = self.book.embedder
-        texts = in_the_books_words(self.edition, tuple(searches), by=embedder)
-        wanted = [(await embedder.query(text), text) for text in texts]
-        return await ranked(self.edition, wanted, limit=looked_through(wanted), filters=EVERYWHERE)
+        texts = rewrite_query(self.snapshot, tuple(searches), tokenizer=embedder)
+        queries = [(await embedder.embed_query(text), text) for text in texts]
+        return await rank_candidates(self.snapshot, queries, limit=candidate_limit(queries), filters=NO_FILTERS)
 
-    async def of(self, found: Sequence[Candidate]) -> list[str]:
-        """The documents of these chunks, each once, in their order."""
-        sections = await self.sections([candidate.chunk_id for candidate in found])
+    async def documents_of(self, candidates: Sequence[Candidate]) -> list[str]:
+        """The distinct documents of these chunks, in order."""
+        sections = await self.sections_of([candidate.chunk_id for candidate in candidates])
         return list(dict.fromkeys(document for document, _ in sections))
 
-    async def sections(self, chunk_ids: Sequence[str]) -> list[tuple[str, str]]:
-        """The document and the anchor of the section of each of these chunks, each once, in their order."""
-        passages = await self.edition.store.fetch(chunk_ids)
+    async def sections_of(self, chunk_ids: Sequence[str]) -> list[tuple[str, str]]:
+        """The distinct sections of these chunks, in order, each as document and anchor."""
+        passages = await self.snapshot.store.fetch(chunk_ids)
         chunks = [passages[chunk_id].chunk for chunk_id in chunk_ids]
-        return list(dict.fromkeys((document_of(chunk.url), chunk.anchor) for chunk in chunks))
+        return list(dict.fromkeys((document_id(chunk.url), chunk.anchor) for chunk in chunks))
 
 
 @asynccontextmanager
-async def opened(corpus: Corpus, name: str, wanted: Wanted) -> AsyncIterator[Subject]:
-    """The collection as an open book. It is kept, so that the next run need not embed it again."""
-    folder = wanted.settings.data_dir / "evals" / name
-    settings = replace(patient(wanted.settings), data_dir=folder, qdrant_url="", retrieval_threshold="auto")
+async def open_dataset(corpus: Corpus, name: str, request: EvalRequest) -> AsyncIterator[BookUnderTest]:
+    """Ingest the dataset and open it as a book. Its index is kept, so that the next run does not embed it again."""
+    folder = request.settings.data_dir / "evals" / name
+    settings = replace(without_deadlines(request.settings), data_dir=folder, qdrant_url="", retrieval_threshold="auto")
     async with Book.open(settings, say=say) as book:
-        report = await book.ingest(corpus, progress=wanted.progress)
-        async with book.edition() as edition:
-            yield Subject(book, edition, book.unaided(), report, wanted, folder)
+        report = await book.ingest(corpus, progress=request.progress)
+        async with book.snapshot() as snapshot:
+            yield BookUnderTest(book, snapshot, book.extractive_pipeline(), report, request, folder)
 
 
-def patient(settings: Settings) -> Settings:
-    """The settings with all the time there is: a busy machine must not change a figure."""
-    return replace(settings, first_token_seconds=ENOUGH_SECONDS, answer_seconds=ENOUGH_SECONDS)
+def without_deadlines(settings: Settings) -> Settings:
+    """The settings without deadlines: a busy machine must not change a metric."""
+    return replace(settings, first_token_seconds=NO_DEADLINE_SECONDS, answer_seconds=NO_DEADLINE_SECONDS)
 
 
 def say(text: str) -> None:
@@ -118,21 +120,21 @@ def say(text: str) -> None:
 T = TypeVar("T")
 
 
-class Finished:
-    """A file with a line for each question that was asked, until the run is complete.
+class EvalCheckpoint:
+    """A file with one line per finished question, until the run is complete.
 
-    It belongs to one state of the book and of this very code: after a change to either, everything is asked again.
+    It is valid only for the same state of the book and of this code: after a change, every question is asked again.
     """
 
     def __init__(self, folder: Path, *, about: Sequence[object]) -> None:
-        digest = hashlib.sha256(json.dumps([code(), *about], sort_keys=True, default=str).encode()).hexdigest()
+        digest = hashlib.sha256(json.dumps([source_digest(), *about], sort_keys=True, default=str).encode()).hexdigest()
         self._path = folder / f"{digest[:32]}.jsonl"
-        self._rows = _rows(self._path)
+        self._rows = _load_rows(self._path)
 
-    async def each(
+    async def run(
         self, items: Sequence[T], ask: Callable[[T], Awaitable[Row]], *, name: Callable[[T], str], progress: Progress
     ) -> list[Row]:
-        """What `ask` says of each item, by its name; those that are known are not asked again."""
+        """The row that `ask` returns for each item. Finished items are not asked again."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("a", encoding="utf-8") as file:
             for done, item in enumerate(items, start=1):
@@ -144,13 +146,13 @@ class Finished:
         return [self._rows[name(item)] for item in items]
 
     def complete(self) -> None:
-        """Forget: the next run measures anew."""
+        """Delete the file, so that the next run starts from the beginning."""
         self._path.unlink(missing_ok=True)
 
 
 @cache
-def code() -> str:
-    """What this package's code is, down to the letter: figures of other code are not mixed with its own."""
+def source_digest() -> str:
+    """A digest of the source code of this package: rows of different code must not be mixed."""
     digest = hashlib.sha256()
     root = Path(__file__).parent.parent
     for path in sorted(root.rglob("*.py")):
@@ -158,12 +160,12 @@ def code() -> str:
     return digest.hexdigest()
 
 
-def _rows(path: Path) -> dict[str, Row]:
-    """What was written. A last line that was cut off is taken away, so that the next one stands by itself."""
+def _load_rows(path: Path) -> dict[str, Row]:
+    """Load the finished rows. An incomplete last line is removed from the file."""
     try:
-        whole, newline, cut = path.read_text(encoding="utf-8").rpartition("\n")
+        complete, newline, incomplete = path.read_text(encoding="utf-8").rpartition("\n")
     except FileNotFoundError:
         return {}
-    if cut:
-        path.write_text(whole + newline, encoding="utf-8")
-    return dict(json.loads(line) for line in whole.splitlines())
+    if incomplete:
+        path.write_text(complete + newline, encoding="utf-8")
+    return dict(json.loads(line) for line in complete.splitlines())

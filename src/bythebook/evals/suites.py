@@ -1,35 +1,34 @@
-"""The measures by name: each takes a collection and gives its figures."""
+"""The table of suites. The commands of `bythebook eval` are built from it."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from bythebook.errors import InputError
-from bythebook.evals import answers, followups, gaps, proof, refusal, retrieval
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from bythebook.evals import EvalRequest, EvalResult
 
-    from bythebook.evals import Measured, Wanted
-
-MEASURES: dict[str, Callable[[Wanted], Awaitable[Measured]]] = {
-    "retrieval": retrieval.measure,
-    "followups": followups.measure,
-    "refusal": refusal.measure,
-    "answers": answers.measure,
-    "proof": proof.measure,
-    "gaps": gaps.measure,
+# The key is also the module, which is imported when the suite runs: the command line must start fast.
+SUITES = {
+    "retrieval": "Measure retrieval, and BM25 and vectors on their own for comparison.",
+    "followups": "Measure how well follow-up questions are rewritten without a model.",
+    "refusal": "Measure how well questions are refused that the documents do not answer.",
+    "answers": "Measure how often the sentences of an answer contain the marked answer.",
+    "proof": "Measure how well supported claims are separated from others.",
+    "gaps": "Measure how well unanswered questions are clustered by topic.",
 }
 
 
-async def measured(name: str, wanted: Wanted) -> Measured:
-    """What the measure finds, and how long it took to find out."""
-    for path in (wanted.path, wanted.strangers):
+async def run_suite(name: str, request: EvalRequest) -> EvalResult:
+    """Run a suite. The result includes the seed and the seconds."""
+    for path in (request.path, request.foreign):
         if path and not path.exists():
-            raise InputError(f"there is no {str(path)!r}. docs/quality.md says where the collections come from.")
+            raise InputError(f"there is no {str(path)!r}. docs/quality.md names the sources of the datasets.")
     started = time.perf_counter()
-    found = await MEASURES[name](wanted)
-    took = {"seed": wanted.seed, "seconds": round(time.perf_counter() - started, 1)}
-    return replace(found, figures={**found.figures, **took})
+    result: EvalResult = await import_module(f"bythebook.evals.{name}").measure(request)
+    run = {"seed": request.seed, "seconds": round(time.perf_counter() - started, 1)}
+    return replace(result, metrics={**result.metrics, **run})

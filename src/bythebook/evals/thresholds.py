@@ -1,4 +1,4 @@
-"""What this project promises of its answers: each figure with the floor it must hold and the goal it is to reach."""
+"""Quality thresholds of this project: each metric with its floor and its goal."""
 
 from __future__ import annotations
 
@@ -8,22 +8,24 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from bythebook.evals import Figures, Measured, Wanted
+    from bythebook.evals import EvalRequest, EvalResult, Metrics
 
-    Run = Callable[[str, Wanted], Measured]
+    Run = Callable[[str, EvalRequest], EvalResult]
 
 Verdict = Literal["goal", "floor", "MISSED", "not measured"]
-"""Which of its two marks a figure reaches."""
+"""Which threshold a metric reaches."""
 
-WHERE_FROM = "docs/quality.md says where each comes from. Say where you keep them: make quality COLLECTIONS=FOLDER."
+DATASETS_HINT = (
+    "docs/quality.md names the sources of the datasets. Name their folder with: make quality COLLECTIONS=FOLDER."
+)
 
 
 OUT_OF_BOOK = "out of book"
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
-    """A figure by its key, what it must be at least (or at most, where less is better), and what it should be."""
+class Threshold:
+    """The floor and the goal of a metric."""
 
     key: str
     floor: float
@@ -32,52 +34,54 @@ class Promise:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A measure on one collection, and the promises it is held to."""
+class QualityCheck:
+    """A suite on one dataset, with the thresholds of its metrics."""
 
-    measure: str
-    collection: str
-    promises: tuple[Promise, ...]
-    most: int = 1000
-    """At most so many questions of each kind: more would take long and change little."""
+    suite: str
+    dataset: str
+    thresholds: tuple[Threshold, ...]
+    limit: int = 1000
+    """The maximum number of questions of each kind. More would take long and change little."""
     kind: str = ""
 
 
-PARTS = (
-    Part("retrieval", "scifact", (Promise("ndcg_at_10", 0.73, 0.75),)),
-    Part("retrieval", "ray_docs_qa", (Promise("ndcg_at_10", 0.575, 0.65), Promise("recall_at_10", 0.82, 0.90))),
-    Part("retrieval", "squad2", (Promise("ndcg_at_10", 0.90, 0.95),)),
-    Part("followups", "mtrag_cloud_pool", (Promise("share_of_the_way", 0.5, 1.0),)),
-    Part(
+CHECKS = (
+    QualityCheck("retrieval", "scifact", (Threshold("ndcg_at_10", 0.73, 0.75),)),
+    QualityCheck(
+        "retrieval", "ray_docs_qa", (Threshold("ndcg_at_10", 0.575, 0.65), Threshold("recall_at_10", 0.82, 0.90))
+    ),
+    QualityCheck("retrieval", "squad2", (Threshold("ndcg_at_10", 0.90, 0.95),)),
+    QualityCheck("followups", "mtrag_cloud_pool", (Threshold("share_of_the_way", 0.5, 1.0),)),
+    QualityCheck(
         "refusal",
         "squad2",
-        (Promise("auroc", 0.98, 0.995), Promise("kept", 0.95, 0.98), Promise("refused", 0.92, 0.98)),
+        (Threshold("auroc", 0.98, 0.995), Threshold("kept", 0.95, 0.98), Threshold("refused", 0.92, 0.98)),
         kind=OUT_OF_BOOK,
     ),
-    Part("refusal", "mtrag_un", (Promise("auroc", 0.82, 0.92),), kind="in conversations"),
-    Part("refusal", "squad2", (Promise("auroc", 0.65, 0.85),), kind="near misses"),
-    Part(
+    QualityCheck("refusal", "mtrag_un", (Threshold("auroc", 0.82, 0.92),), kind="in conversations"),
+    QualityCheck("refusal", "squad2", (Threshold("auroc", 0.65, 0.85),), kind="near misses"),
+    QualityCheck(
         "answers",
         "squad2",
         (
-            Promise("hit_at_1", 0.74, 0.85),
-            Promise("hit_at_3", 0.89, 0.95),
-            Promise("quotes_exact", 1.0, 1.0),
-            Promise("checking.milliseconds", 60.0, 20.0, less_is_better=True),
+            Threshold("hit_at_1", 0.74, 0.85),
+            Threshold("hit_at_3", 0.89, 0.95),
+            Threshold("quotes_exact", 1.0, 1.0),
+            Threshold("checking.milliseconds", 60.0, 20.0, less_is_better=True),
         ),
     ),
-    Part("proof", "wice/pairs.jsonl.gz", (Promise("auroc", 0.74, 0.85),), most=100_000),
-    Part("proof", "fool_me_twice/pairs.jsonl.gz", (Promise("auroc", 0.58, 0.80),), most=100_000),
+    QualityCheck("proof", "wice/pairs.jsonl.gz", (Threshold("auroc", 0.74, 0.85),), limit=100_000),
+    QualityCheck("proof", "fool_me_twice/pairs.jsonl.gz", (Threshold("auroc", 0.58, 0.80),), limit=100_000),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A figure beside its floor and its goal."""
+class MetricVerdict:
+    """A metric with its floor and its goal."""
 
     name: str
     value: float | None
-    """None for a share of a way that is not there."""
+    """None if the metric is undefined or was not measured."""
     floor: float
     goal: float
     verdict: Verdict
@@ -90,62 +94,66 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What came out of a part; nothing was measured where its collection is not there."""
+class CheckResult:
+    """The result of a check. `result` is None if the dataset is missing."""
 
-    measured: Measured | None
-    held: tuple[Held, ...]
+    result: EvalResult | None
+    verdicts: tuple[MetricVerdict, ...]
 
 
-def everything(wanted: Wanted, *, run: Run) -> Iterator[Found]:
-    """Every part, one after the other. `wanted` has the folder of all collections."""
-    for part in PARTS:
-        path = wanted.path / part.collection
+def run_checks(request: EvalRequest, *, run: Run) -> Iterator[CheckResult]:
+    """Run every check. `request.path` is the folder of all datasets."""
+    for check in CHECKS:
+        path = request.path / check.dataset
         if not path.exists():
-            yield Found(None, tuple(_absent(part, promise) for promise in part.promises))
+            yield CheckResult(None, tuple(_not_measured(check, threshold) for threshold in check.thresholds))
             continue
-        limit = min(part.most, wanted.limit)
-        measured = run(part.measure, replace(wanted, path=path, limit=limit, out_of_book=part.kind == OUT_OF_BOOK))
-        yield Found(measured, tuple(held(part, promise, measured.figures) for promise in part.promises))
+        limit = min(check.limit, request.limit)
+        result = run(check.suite, replace(request, path=path, limit=limit, out_of_book=check.kind == OUT_OF_BOOK))
+        yield CheckResult(
+            result, tuple(judge_metric(check, threshold, result.metrics) for threshold in check.thresholds)
+        )
 
 
-def missed(every: Sequence[Held]) -> list[Held]:
-    """Those below their floor. What could not be measured does not hold either."""
-    return [one for one in every if one.verdict in ("MISSED", "not measured")]
+def below_floor(verdicts: Sequence[MetricVerdict]) -> list[MetricVerdict]:
+    """The metrics below their floor, including those that were not measured."""
+    return [one for one in verdicts if one.verdict in ("MISSED", "not measured")]
 
 
-def _absent(part: Part, promise: Promise) -> Held:
-    return Held(_name(part, promise), None, promise.floor, promise.goal, "not measured", "the collection is not there")
+def _not_measured(check: QualityCheck, threshold: Threshold) -> MetricVerdict:
+    return MetricVerdict(
+        _metric_name(check, threshold), None, threshold.floor, threshold.goal, "not measured", "the dataset is missing"
+    )
 
 
-def held(part: Part, promise: Promise, figures: Figures) -> Held:
-    """A figure of a measurement, held against what is promised of it."""
-    name = _name(part, promise)
-    value = _value(figures, promise.key)
+def judge_metric(check: QualityCheck, threshold: Threshold, metrics: Metrics) -> MetricVerdict:
+    """Compare a metric with its thresholds."""
+    name = _metric_name(check, threshold)
+    value = _look_up_metric(metrics, threshold.key)
     if value is None:
-        return _beyond(name, promise, figures)
-    sign = -1 if promise.less_is_better else 1
-    verdict: Verdict = "goal" if sign * value >= sign * promise.goal else "floor"
-    if sign * value < sign * promise.floor:
+        return _judge_undefined_share(name, threshold, metrics)
+    sign = -1 if threshold.less_is_better else 1
+    verdict: Verdict = "goal" if sign * value >= sign * threshold.goal else "floor"
+    if sign * value < sign * threshold.floor:
         verdict = "MISSED"
-    return Held(name, value, promise.floor, promise.goal, verdict)
+    return MetricVerdict(name, value, threshold.floor, threshold.goal, verdict)
 
 
-def _beyond(name: str, promise: Promise, figures: Figures) -> Held:
-    """A share of a way that leads nowhere: a person's rewrite finds no more than the last turn does."""
-    ours, rewrite = (_value(figures, f"{of}.ndcg_at_10") or 0.0 for of in ("ours", "rewrite"))
+def _judge_undefined_share(name: str, threshold: Threshold, metrics: Metrics) -> MetricVerdict:
+    """Judge a share that is undefined because the human rewrite does not retrieve more than the last turn."""
+    ours, rewrite = (_look_up_metric(metrics, f"{of}.ndcg_at_10") or 0.0 for of in ("ours", "rewrite"))
     note = f"the rewrite finds {rewrite:.3f}, no more than the last turn; ours finds {ours:.3f}"
-    return Held(name, None, promise.floor, promise.goal, "goal" if ours >= rewrite else "MISSED", note)
+    return MetricVerdict(name, None, threshold.floor, threshold.goal, "goal" if ours >= rewrite else "MISSED", note)
 
 
-def _value(figures: Figures, key: str) -> float | None:
-    """A figure by its name, one inside of others with theirs in front."""
-    value: object = figures
+def _look_up_metric(metrics: Metrics, key: str) -> float | None:
+    """Look up a metric by its dotted name."""
+    value: object = metrics
     for name in key.split("."):
         value = value[name] if isinstance(value, dict) else None
     return value if isinstance(value, int | float) else None
 
 
-def _name(part: Part, promise: Promise) -> str:
-    kind = f", {part.kind}" if part.kind else ""
-    return f"{part.measure} {part.collection.partition('/')[0]}{kind}: {promise.key}"
+def _metric_name(check: QualityCheck, threshold: Threshold) -> str:
+    kind = f", {check.kind}" if check.kind else ""
+    return f"{check.suite} {check.dataset.partition('/')[0]}{kind}: {threshold.key}"

@@ -1,4 +1,4 @@
-"""Gaps: what readers asked and the book could not answer, by topic, and where the answer would belong."""
+"""Feedback: ratings of answers, the answer log, and the report of gaps: questions that the book does not answer."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from bythebook.feedback.ratings import Section
+    from bythebook.feedback.ratings import NearestSection
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a missing section belongs: on this page, after this heading. Without a heading, after its introduction."""
+class InsertionPoint:
+    """Where to insert a missing section: on this page, after this heading, or after the introduction if it is empty."""
 
     url: str
     title: str
@@ -25,40 +25,40 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Questions that ask for the same thing."""
+    """A group of similar questions."""
 
     label: str
-    """The question in the middle of them."""
+    """The most central question."""
     terms: tuple[str, ...]
-    """The words that set them apart, most telling first."""
+    """The most distinctive words, most distinctive first."""
     count: int
     refused: int
     rated_down: int
     examples: tuple[str, ...]
-    """Some of the questions, each once, the most central first."""
+    """Some of the questions without duplicates, most central first."""
     reasons: tuple[str, ...]
-    """What readers said who rated an answer down, the latest first."""
-    nearest: tuple[Section, ...]
-    """The sections of the book that come nearest."""
-    place: Place | None
-    """None when they are not about this book."""
+    """The reasons of readers who rated an answer down, latest first."""
+    nearest: tuple[NearestSection, ...]
+    """The most similar sections of the book."""
+    place: InsertionPoint | None
+    """None if the questions are not about this book."""
     last_asked_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class GapReport:
-    """What the book lacks, what was asked most first."""
+    """What the book lacks, most frequent topics first."""
 
     questions: int
-    """How many questions it could not answer."""
+    """The number of questions without a good answer."""
     topics: tuple[Topic, ...]
     foreign: tuple[Topic, ...]
-    """Not about this book: no section comes anywhere near."""
+    """Topics that are not about this book: no section is similar."""
     unclear: tuple[str, ...]
-    """Questions that could not be understood and were asked back, the latest first."""
+    """Questions that were answered with a request for clarification, latest first."""
     covered_since: int
-    """Questions a newer generation of the book answers."""
+    """The number of questions that a newer generation of the book answers."""
     topics_left_out: int
     generation: str
     questions_left_out: int = 0
-    """Older questions that were not looked at, because there are too many."""
+    """The number of older questions left out of the report because of its limit."""

@@ -1,9 +1,7 @@
-"""The notebook: what was asked is written down after the answer is given, so that nobody waits for it.
+"""The answer log: records each question and its outcome after the answer was sent, so that no reader waits for it.
 
-Notes put aside: one small file for each, from a command that answers once and ends.
-
-Loading what speaks to a database takes several times as long as the answer. So such a command leaves its notes in the
-data folder, and whoever looks at the gaps next writes them down.
+A command that answers one question does not load the database library, which takes several times as long as the answer.
+It writes its entries as files to a spool folder; the next reader of the answer log imports them.
 """
 
 from __future__ import annotations
@@ -11,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from bythebook.answers import Outcome
-from bythebook.feedback.ratings import Asked, Section
-from bythebook.serialization import as_json
+from bythebook.feedback.ratings import AnswerLogEntry, NearestSection
+from bythebook.serialization import to_json
 from bythebook.telemetry import log
 
 if TYPE_CHECKING:
@@ -24,20 +22,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bythebook.answers import AgentResponse
-    from bythebook.feedback.ratings import Ledger
+    from bythebook.feedback.ratings import RatingStore
     from bythebook.retrieval import RetrievalResult
 
 
-MOST_WAITING = 1000
-"""How many notes wait while the database is away. More are let go: readers come before records."""
-CLOSING_SECONDS = 5.0
-KEPT = timedelta(days=30)
-"""How long an answer can be rated."""
+MAX_PENDING = 1000
+"""How many entries are kept in memory while the database is unavailable. Further ones are dropped."""
+CLOSE_SECONDS = 5.0
+RETENTION = timedelta(days=30)
+"""How long an answered question is kept for a rating."""
 _NEAREST = 3
 
 
-class _Noted(NamedTuple):
-    """An answer as it was given. It becomes an entry of the ledger when it is written down, and not before."""
+class _PendingEntry(NamedTuple):
+    """An answer as it was given. It is converted to an AnswerLogEntry only when it is written."""
 
     response: AgentResponse
     question: str
@@ -48,130 +46,129 @@ class _Noted(NamedTuple):
     def is_gap(self) -> bool:
         return bool(self.question) and self.response.outcome is not Outcome.ANSWERED
 
-    def entry(self) -> Asked:
-        from bythebook.feedback.ratings import Asked
+    def to_entry(self) -> AnswerLogEntry:
+        from bythebook.feedback.ratings import AnswerLogEntry
 
         response = self.response
-        return Asked(
+        return AnswerLogEntry(
             id=response.id,
             user_id=self.user_id,
             question=self.question,
             outcome=response.outcome.value,
             generation=response.metadata.index_generation,
-            nearest=sections(self.found),
+            nearest=nearest_sections(self.found),
             confidence=response.metadata.confidence,
             conversation_id=response.session_id,
             asked_at=response.created_at,
         )
 
 
-class Notebook:
-    """Writes to the ledger behind the answers. What goes wrong here is logged, and never fails an answer.
+class AnswerLog:
+    """Writes entries to the RatingStore in a background task. Errors are logged and never fail an answer.
 
-    Without `questions`, only the answer's id and owner are kept: enough to rate it, nothing to read.
+    Without `questions`, only the id and the owner of an answer are stored: enough to rate it, but no text.
     """
 
-    def __init__(self, ledger: Callable[[], Awaitable[Ledger]], *, questions: bool) -> None:
-        self._ledger = ledger
+    def __init__(self, open_store: Callable[[], Awaitable[RatingStore]], *, questions: bool) -> None:
+        self._open_store = open_store
         self._questions = questions
-        self._waiting: list[_Noted] = []
+        self._pending: list[_PendingEntry] = []
         self._writing: asyncio.Task[None] | None = None
-        self._tidied = False
-        self._aside: Path | None = None
+        self._pruned = False
+        self._spool: Path | None = None
 
-    def note(self, response: AgentResponse, question: str, found: Sequence[RetrievalResult], *, user_id: str) -> None:
-        """Have the answer to this stand-alone question written down soon."""
-        if len(self._waiting) >= MOST_WAITING:
+    def record(self, response: AgentResponse, question: str, found: Sequence[RetrievalResult], *, user_id: str) -> None:
+        """Schedule an entry for the answer to this stand-alone question."""
+        if len(self._pending) >= MAX_PENDING:
             return
-        kept = (question, found) if self._questions else ("", ())
-        self._waiting.append(_Noted(response, *kept, user_id))
-        if self._aside is None and (self._writing is None or self._writing.done()):
+        recorded = (question, found) if self._questions else ("", ())
+        self._pending.append(_PendingEntry(response, *recorded, user_id))
+        if self._spool is None and (self._writing is None or self._writing.done()):
             self._writing = asyncio.create_task(self._write())
 
-    async def settle(self) -> None:
-        """Wait until everything noted so far is written down, or could not be."""
-        if self._aside is not None:
-            self._leave_in(self._aside)
+    async def flush(self) -> None:
+        """Wait until all entries so far are written or lost."""
+        if self._spool is not None:
+            self._write_spool(self._spool)
         if self._writing is not None:
             await asyncio.shield(self._writing)
 
-    def put_aside(self, folder: Path) -> None:
-        """From now on leave gaps in this folder instead: for a process that answers once and ends."""
-        self._aside = folder
+    def spool_to(self, folder: Path) -> None:
+        """Write gaps to this folder instead of the database: for a process that answers one question."""
+        self._spool = folder
 
     async def close(self) -> None:
-        """Write down what is waiting, if it can be done soon."""
-        if self._aside is not None:
-            self._leave_in(self._aside)
+        """Write the pending entries, within a time limit."""
+        if self._spool is not None:
+            self._write_spool(self._spool)
         if self._writing is not None:
-            await asyncio.wait({self._writing}, timeout=CLOSING_SECONDS)
+            await asyncio.wait({self._writing}, timeout=CLOSE_SECONDS)
             self._writing.cancel()
             await asyncio.wait({self._writing})
 
-    def _leave_in(self, folder: Path) -> None:
-        """Leave the gaps in this folder. Answers nobody will rate are let go."""
-        gaps, self._waiting = [noted for noted in self._waiting if noted.is_gap], []
+    def _write_spool(self, folder: Path) -> None:
+        """Write the gaps to the spool folder. Other answers are dropped: a command's answers are not rated."""
+        gaps, self._pending = [pending for pending in self._pending if pending.is_gap], []
         if not gaps:
             return
-
         try:
-            put(folder, [noted.entry() for noted in gaps])
+            write_spool(folder, [pending.to_entry() for pending in gaps])
         except OSError as error:
-            log("notes_lost", count=len(gaps), error=str(error))
+            log("answer_log_lost", count=len(gaps), error=str(error))
 
     async def _write(self) -> None:
-        while self._waiting:
-            batch, self._waiting = self._waiting, []
+        while self._pending:
+            batch, self._pending = self._pending, []
             try:
-                ledger = await self._ledger()
-                await ledger.keep([noted.entry() for noted in batch])
-                if not self._tidied:
-                    from bythebook.conversations.models import now
-
-                    await ledger.forget(now() - KEPT)
-                    self._tidied = True
-            except Exception as error:  # Whatever it is, the readers have their answers.
-                log("notes_lost", count=len(batch), error=str(error))
+                store = await self._open_store()
+                await store.add([pending.to_entry() for pending in batch])
+                if not self._pruned:
+                    await store.delete_unrated(before=datetime.now(UTC) - RETENTION)
+                    self._pruned = True
+            except Exception as error:  # the answers have been sent
+                log("answer_log_lost", count=len(batch), error=str(error))
 
 
-def sections(found: Sequence[RetrievalResult]) -> tuple[Section, ...]:
-    """The sections these passages stand in, each once, nearest first."""
-    from bythebook.feedback.ratings import Section
+def nearest_sections(found: Sequence[RetrievalResult]) -> tuple[NearestSection, ...]:
+    """The sections of these passages without duplicates, nearest first."""
+    from bythebook.feedback.ratings import NearestSection
 
-    kept: dict[tuple[str, tuple[str, ...]], Section] = {}
+    sections: dict[tuple[str, tuple[str, ...]], NearestSection] = {}
     for result in found:
-        section = Section(result.url, result.title, result.heading_hierarchy, result.anchor, round(result.score, 4))
-        kept.setdefault((result.url, result.heading_hierarchy), section)
-    return tuple(kept.values())[:_NEAREST]
+        section = NearestSection(
+            result.url, result.title, result.heading_hierarchy, result.anchor, round(result.score, 4)
+        )
+        sections.setdefault((result.url, result.heading_hierarchy), section)
+    return tuple(sections.values())[:_NEAREST]
 
 
-_READY, _TAKEN = ".json", ".taken"
+_READY, _CLAIMED = ".json", ".taken"
 
 
-def put(folder: Path, entries: Iterable[Asked]) -> None:
-    """Leave these notes in the folder. Nobody sees half a note."""
+def write_spool(folder: Path, entries: Iterable[AnswerLogEntry]) -> None:
+    """Write entries as files. Each appears atomically, by renaming."""
     folder.mkdir(parents=True, exist_ok=True)
     for entry in entries:
-        unfinished = folder / entry.id
-        unfinished.write_text(json.dumps(as_json(entry)), encoding="utf-8")
-        unfinished.rename(unfinished.with_suffix(_READY))
+        temporary = folder / entry.id
+        temporary.write_text(json.dumps(to_json(entry)), encoding="utf-8")
+        temporary.rename(temporary.with_suffix(_READY))
 
 
-def take(folder: Path) -> Iterator[Asked]:
-    """Each note in the folder, for this caller only, and gone once the next one is asked for."""
+def read_spool(folder: Path) -> Iterator[AnswerLogEntry]:
+    """Claim and yield each entry of the folder; its file is deleted when the next one is requested."""
     for ready in sorted(folder.glob(f"*{_READY}")):
-        # Another process may look at the same time: whoever renames the note has it.
+        # Another process may read the folder at the same time: renaming the file claims it.
         with suppress(FileNotFoundError):
-            taken = ready.rename(ready.with_suffix(_TAKEN))
-            # A file that is no note of ours is no reason to keep the others.
+            claimed = ready.rename(ready.with_suffix(_CLAIMED))
+            # An unreadable file is skipped and deleted.
             with suppress(ValueError, TypeError, KeyError):
-                yield _read(taken.read_text(encoding="utf-8"))
-            taken.unlink()
+                yield _parse_entry(claimed.read_text(encoding="utf-8"))
+            claimed.unlink()
 
 
-def _read(text: str) -> Asked:
-    known = json.loads(text)
+def _parse_entry(text: str) -> AnswerLogEntry:
+    fields = json.loads(text)
     nearest = tuple(
-        Section(s["url"], s["title"], tuple(s["headings"]), s["anchor"], s["score"]) for s in known["nearest"]
+        NearestSection(s["url"], s["title"], tuple(s["headings"]), s["anchor"], s["score"]) for s in fields["nearest"]
     )
-    return Asked(**known | {"nearest": nearest, "asked_at": datetime.fromisoformat(known["asked_at"])})
+    return AnswerLogEntry(**fields | {"nearest": nearest, "asked_at": datetime.fromisoformat(fields["asked_at"])})

@@ -1,9 +1,7 @@
-"""Finding the gaps: questions the book could not answer become topics, each with where its answer would belong.
+"""The gap report: unanswered questions are clustered into topics, each with the place where an answer belongs.
 
-Grouping: questions that ask for the same thing, by meaning and by the words they share.
-
-Average linkage, worked out along chains of nearest neighbours: the same questions give the same groups, whatever
-their number, and nothing is drawn by lot.
+The similarity of two questions combines their vectors with the words they share. Clustering is average linkage,
+computed with nearest-neighbour chains. It is deterministic: the same questions give the same clusters.
 """
 
 from __future__ import annotations
@@ -16,12 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bythebook.answers import Outcome
-from bythebook.concurrency import together
-from bythebook.feedback import GapReport, Place, Topic
-from bythebook.feedback.answer_log import sections
+from bythebook.concurrency import gather
+from bythebook.feedback import GapReport, InsertionPoint, Topic
+from bythebook.feedback.answer_log import nearest_sections
 from bythebook.feedback.ratings import Rating
-from bythebook.index import EVERYWHERE
-from bythebook.retrieval.evidence import weigh
+from bythebook.index import NO_FILTERS
+from bythebook.retrieval.evidence import score_evidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -29,123 +27,129 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from bythebook.embeddings import Embedder, Vector
-    from bythebook.feedback.ratings import Asked, Section
-    from bythebook.index.provider import Edition
+    from bythebook.feedback.ratings import AnswerLogEntry, NearestSection
+    from bythebook.index.provider import IndexSnapshot
     from bythebook.retrieval.retriever import Retriever
 
     Similarities = NDArray[np.float32]
 
 
-FOREIGN = 0.02
-"""Below this confidence a question is about something else. Of the 24 foreign questions a book is calibrated with, 24
-fell below it in our manual and 23 in a small handbook; so did 5 of 19 questions those two might well have answered."""
-EXAMPLES = 5
+OFF_TOPIC_CONFIDENCE = 0.02
+"""Below this confidence a question is off-topic. Of the 24 off-topic questions used for calibration, 24 were below it
+in the manual of this project and 23 in a small handbook; so were 5 of 19 on-topic questions of these two books."""
+MAX_EXAMPLES = 5
 _NEAREST, _TERMS = 3, 4
-_AT_ONCE = 96
-"""How many questions are looked up side by side: a hosted embedder gets them in one request."""
+_BATCH_SIZE = 96
+"""How many questions are searched concurrently: a hosted embedder gets them in one request."""
 _WORD = re.compile(r"\w[\w'’-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
-    """A question as the current generation of the book sees it."""
+class _LocatedQuestion:
+    """A question with its search result in the current generation of the book."""
 
-    asked: Asked
+    entry: AnswerLogEntry
     vector: Vector
     terms: dict[int, float]
-    nearest: tuple[Section, ...]
+    nearest: tuple[NearestSection, ...]
     confidence: float
 
     @property
-    def is_foreign(self) -> bool:
-        """Whether no section of the book comes anywhere near. What was answered from it is about it in any case."""
-        return self.asked.outcome == Outcome.REFUSED and self.confidence < FOREIGN
+    def is_off_topic(self) -> bool:
+        """Whether no section of the book is similar. A question that was answered is never off-topic."""
+        return self.entry.outcome == Outcome.REFUSED and self.confidence < OFF_TOPIC_CONFIDENCE
 
-    def is_covered_by(self, edition: Edition) -> bool:
-        """Whether the book answers it by now. One that was answered, and rated down, is a gap all the same."""
-        newer = self.asked.outcome == Outcome.REFUSED and self.asked.generation != edition.name
-        return newer and self.confidence >= edition.calibration.cutoff
+    def is_covered_by(self, snapshot: IndexSnapshot) -> bool:
+        """Whether the current generation answers a refused question. An answer that was rated down remains a gap."""
+        newer = self.entry.outcome == Outcome.REFUSED and self.entry.generation != snapshot.name
+        return newer and self.confidence >= snapshot.calibration.cutoff
 
 
 async def find_gaps(
-    unanswered: Sequence[Asked], *, edition: Edition, embedder: Embedder, retriever: Retriever, limit: int
+    unanswered: Sequence[AnswerLogEntry],
+    *,
+    snapshot: IndexSnapshot,
+    embedder: Embedder,
+    retriever: Retriever,
+    limit: int,
 ) -> GapReport:
-    """What the book lacks. Questions foreign to it stand apart and do not count toward `limit`."""
-    unclear = dict.fromkeys(asked.question for asked in unanswered if asked.outcome == Outcome.CLARIFY)
-    clear = [asked for asked in unanswered if asked.outcome != Outcome.CLARIFY]
-    seen = await _all_seen(clear, edition, embedder, retriever)
-    questions = [question for question in seen if not question.is_covered_by(edition)]
-    topics = _topics(questions, edition)
-    about = [topic for topic in topics if topic.place]
+    """What the book lacks. Off-topic questions are listed separately and do not count toward `limit`."""
+    unclear = dict.fromkeys(entry.question for entry in unanswered if entry.outcome == Outcome.CLARIFY)
+    clear = [entry for entry in unanswered if entry.outcome != Outcome.CLARIFY]
+    located: list[_LocatedQuestion] = []
+    for first in range(0, len(clear), _BATCH_SIZE):
+        batch = clear[first : first + _BATCH_SIZE]
+        located += await gather(*(_locate(entry, snapshot, embedder, retriever) for entry in batch))
+    questions = [question for question in located if not question.is_covered_by(snapshot)]
+    topics = _topics(questions, snapshot)
+    on_topic = [topic for topic in topics if topic.place]
     return GapReport(
         questions=len(unanswered),
-        topics=tuple(about[:limit]),
+        topics=tuple(on_topic[:limit]),
         foreign=tuple(topic for topic in topics if not topic.place),
         unclear=tuple(unclear),
-        covered_since=len(seen) - len(questions),
-        topics_left_out=max(len(about) - limit, 0),
-        generation=edition.name,
+        covered_since=len(located) - len(questions),
+        topics_left_out=max(len(on_topic) - limit, 0),
+        generation=snapshot.name,
     )
 
 
-async def _all_seen(
-    asked: Sequence[Asked], edition: Edition, embedder: Embedder, retriever: Retriever
-) -> list[_Question]:
-    seen: list[_Question] = []
-    for first in range(0, len(asked), _AT_ONCE):
-        some = asked[first : first + _AT_ONCE]
-        seen += await together(*(_seen(each, edition, embedder, retriever) for each in some))
-    return seen
+async def _locate(
+    entry: AnswerLogEntry, snapshot: IndexSnapshot, embedder: Embedder, retriever: Retriever
+) -> _LocatedQuestion:
+    """Search for the question again: the book may have changed since."""
+    found = await retriever.retrieve(snapshot, entry.question, top_k=5, filters=NO_FILTERS)
+    confidence = entry.confidence
+    if confidence is None or entry.generation != snapshot.name:
+        confidence = (await score_evidence(snapshot, embedder, found)).confidence
+    terms = snapshot.idf_weights(snapshot.bm25.terms(entry.question))
+    return _LocatedQuestion(entry, found.evidence_vector, terms, nearest_sections(found.context.results), confidence)
 
 
-async def _seen(asked: Asked, edition: Edition, embedder: Embedder, retriever: Retriever) -> _Question:
-    """Look the question up again: the book may have changed since it was asked."""
-    found = await retriever.retrieve(edition, asked.question, top_k=5, filters=EVERYWHERE)
-    confidence = asked.confidence
-    if confidence is None or asked.generation != edition.name:
-        confidence = (await weigh(edition, embedder, found)).confidence
-    terms = edition.rarities(edition.words.terms(asked.question))
-    return _Question(asked, found.question, terms, sections(found.context.results), confidence)
-
-
-def _topics(questions: Sequence[_Question], edition: Edition) -> list[Topic]:
-    """The questions by topic, what was asked most first."""
+def _topics(questions: Sequence[_LocatedQuestion], snapshot: IndexSnapshot) -> list[Topic]:
+    """The questions as topics, largest first."""
     if not questions:
         return []
-    alike = similarities([question.vector for question in questions], [question.terms for question in questions])
-    return [_topic([questions[number] for number in group], _central(alike, group), edition) for group in groups(alike)]
+    similarity = compute_similarities(
+        [question.vector for question in questions], [question.terms for question in questions]
+    )
+    return [
+        _topic([questions[number] for number in group], _order_by_centrality(similarity, group), snapshot)
+        for group in cluster(similarity)
+    ]
 
 
-def _central(alike: Similarities, group: Sequence[int]) -> list[int]:
-    """The places in the group, from the middle of it outward."""
-    inner = alike[group][:, group].sum(axis=1)
-    return sorted(range(len(group)), key=lambda place: (-float(inner[place]), place))
+def _order_by_centrality(similarity: Similarities, group: Sequence[int]) -> list[int]:
+    """The positions in the cluster, most central first."""
+    inner = similarity[group][:, group].sum(axis=1)
+    return sorted(range(len(group)), key=lambda position: (-float(inner[position]), position))
 
 
-def _topic(group: Sequence[_Question], order: Sequence[int], edition: Edition) -> Topic:
-    central = [group[place] for place in order]
-    distinct = list(dict.fromkeys(" ".join(question.asked.question.split()) for question in central))
-    down = [question for question in group if question.asked.rating is Rating.DOWN]
-    nearest = _nearest(group)
+def _topic(group: Sequence[_LocatedQuestion], order: Sequence[int], snapshot: IndexSnapshot) -> Topic:
+    central = [group[position] for position in order]
+    distinct = list(dict.fromkeys(" ".join(question.entry.question.split()) for question in central))
+    down = [question for question in group if question.entry.rating is Rating.DOWN]
+    nearest = _rank_sections(group)
+    # One on-topic question is enough: the others ask the same in other words.
+    off_topic = not nearest or all(question.is_off_topic for question in group)
     return Topic(
         label=distinct[0],
-        terms=_telling([question.asked.question for question in group], edition),
+        terms=_distinctive_words([question.entry.question for question in group], snapshot),
         count=len(group),
-        refused=sum(question.asked.outcome == Outcome.REFUSED for question in group),
+        refused=sum(question.entry.outcome == Outcome.REFUSED for question in group),
         rated_down=len(down),
-        examples=tuple(distinct[:EXAMPLES]),
-        reasons=tuple(question.asked.reason for question in down if question.asked.reason)[:EXAMPLES],
+        examples=tuple(distinct[:MAX_EXAMPLES]),
+        reasons=tuple(question.entry.reason for question in down if question.entry.reason)[:MAX_EXAMPLES],
         nearest=nearest,
-        # One question that comes near speaks for those that say the same in other words.
-        place=_place(nearest[0]) if nearest and not all(question.is_foreign for question in group) else None,
-        last_asked_at=max(question.asked.asked_at for question in group),
+        place=None if off_topic else _insertion_point(nearest[0]),
+        last_asked_at=max(question.entry.asked_at for question in group),
     )
 
 
-def _nearest(group: Iterable[_Question]) -> tuple[Section, ...]:
-    """The sections that come nearest to the group: each question speaks for its own, the nearer the louder."""
+def _rank_sections(group: Iterable[_LocatedQuestion]) -> tuple[NearestSection, ...]:
+    """The sections most similar to a cluster, by the sum of squared scores over its questions."""
     votes: dict[tuple[str, tuple[str, ...]], float] = {}
-    best: dict[tuple[str, tuple[str, ...]], Section] = {}
+    best: dict[tuple[str, tuple[str, ...]], NearestSection] = {}
     for question in group:
         for section in question.nearest:
             key = (section.url, section.headings)
@@ -156,102 +160,102 @@ def _nearest(group: Iterable[_Question]) -> tuple[Section, ...]:
     return tuple(best[key] for key in ranked[:_NEAREST])
 
 
-def _place(nearest: Section) -> Place:
-    """After the section that comes nearest: whoever reads it is the reader who asked."""
+def _insertion_point(nearest: NearestSection) -> InsertionPoint:
+    """After the most similar section: its readers are the ones who ask."""
     after = nearest.headings[-1] if len(nearest.headings) > 1 else ""
-    return Place(nearest.url, nearest.title, after)
+    return InsertionPoint(nearest.url, nearest.title, after)
 
 
-def _telling(questions: Sequence[str], edition: Edition) -> tuple[str, ...]:
-    """The words most of these questions share and few chunks of the book have, as readers wrote them."""
+def _distinctive_words(questions: Sequence[str], snapshot: IndexSnapshot) -> tuple[str, ...]:
+    """The words that are frequent in these questions and rare in the book, as readers wrote them."""
     written: dict[int, Counter[str]] = {}
-    asked: Counter[int] = Counter()
+    frequency: Counter[int] = Counter()
     for question in questions:
         seen: set[int] = set()
         for word in _WORD.findall(question):
-            for term in edition.words.terms(word):
+            for term in snapshot.bm25.terms(word):
                 written.setdefault(term, Counter())[word.lower()] += 1
                 seen.add(term)
-        asked.update(seen)
-    rarities = edition.rarities(asked)
-    ranked = sorted(asked, key=lambda term: (-asked[term] * rarities[term], min(written[term])))
-    return tuple(dict.fromkeys(_usual(written[term]) for term in ranked))[:_TERMS]
+        frequency.update(seen)
+    idf_weights = snapshot.idf_weights(frequency)
+    ranked = sorted(frequency, key=lambda term: (-frequency[term] * idf_weights[term], min(written[term])))
+    return tuple(dict.fromkeys(_most_frequent(written[term]) for term in ranked))[:_TERMS]
 
 
-def _usual(spellings: Counter[str]) -> str:
-    """The spelling that was used most."""
+def _most_frequent(spellings: Counter[str]) -> str:
+    """The most frequent spelling."""
     return min(spellings, key=lambda word: (-spellings[word], word))
 
 
-ALIKE = 0.38
-"""How alike two groups are, on average, to be one topic."""
-_BY_WORDS = 0.3
-"""What part of the likeness is by shared words; the rest is by meaning."""
+MIN_SIMILARITY = 0.38
+"""The minimum average similarity of two clusters that are merged into one topic."""
+_WORD_WEIGHT = 0.3
+"""The weight of shared words in the similarity; the rest is the similarity of the vectors."""
 
 
-def similarities(vectors: Sequence[Vector], weighed: Sequence[Mapping[int, float]]) -> Similarities:
-    """How alike each two questions are, 0 to 1. `weighed` has each question's terms with how much each says."""
-    meaning = np.stack(vectors)
-    terms = {term: column for column, term in enumerate(sorted({term for each in weighed for term in each}))}
-    words = np.zeros((len(weighed), max(len(terms), 1)), dtype=np.float32)
-    for row, each in enumerate(weighed):
-        for term, weight in each.items():
-            words[row, terms[term]] = weight
+def compute_similarities(vectors: Sequence[Vector], term_weights: Sequence[Mapping[int, float]]) -> Similarities:
+    """The similarity of each pair of questions, 0 to 1. `term_weights` has the weighted terms of each question."""
+    matrix = np.stack(vectors)
+    columns = {term: column for column, term in enumerate(sorted({term for each in term_weights for term in each}))}
+    words = np.zeros((len(term_weights), max(len(columns), 1)), dtype=np.float32)
+    for row, weights in enumerate(term_weights):
+        for term, weight in weights.items():
+            words[row, columns[term]] = weight
     words /= np.maximum(np.linalg.norm(words, axis=1, keepdims=True), 1e-9)
-    alike: Similarities = (1 - _BY_WORDS) * (meaning @ meaning.T) + _BY_WORDS * (words @ words.T)
-    return alike.clip(0.0, 1.0).astype(np.float32)
+    similarity: Similarities = (1 - _WORD_WEIGHT) * (matrix @ matrix.T) + _WORD_WEIGHT * (words @ words.T)
+    return similarity.clip(0.0, 1.0).astype(np.float32)
 
 
-def groups(alike: Similarities, *, least: float = ALIKE) -> list[list[int]]:
-    """The numbers of the questions of each group, the largest group first, those of one size by their first number."""
-    root = list(range(len(alike)))
+def cluster(similarity: Similarities, *, threshold: float = MIN_SIMILARITY) -> list[list[int]]:
+    """The clusters as lists of question numbers, largest first, those of equal size by their first number."""
+    root = list(range(len(similarity)))
 
     def find(number: int) -> int:
         while root[number] != number:
             number = root[number]
         return number
 
-    for one, other, likeness in _merges(alike):
-        if likeness >= least:
-            first, second = sorted((find(one), find(other)))
+    for left, right, average in _merge_chains(similarity):
+        if average >= threshold:
+            first, second = sorted((find(left), find(right)))
             root[second] = first
     members: dict[int, list[int]] = {}
-    for number in range(len(alike)):
+    for number in range(len(similarity)):
         members.setdefault(find(number), []).append(number)
     return sorted(members.values(), key=lambda group: (-len(group), group[0]))
 
 
-def _merges(alike: Similarities) -> list[tuple[int, int, float]]:
-    """Every merge there is until all is one group, each with how alike its two sides were."""
-    near = alike.copy()
+def _merge_chains(similarity: Similarities) -> list[tuple[int, int, float]]:
+    """All merges until one cluster is left, each with the average similarity of its two sides."""
+    near = similarity.copy()
     np.fill_diagonal(near, -1.0)
     sizes = np.ones(len(near), dtype=np.float32)
-    standing = np.ones(len(near), dtype=bool)
+    active = np.ones(len(near), dtype=bool)
     merges: list[tuple[int, int, float]] = []
     chain: list[int] = []
-    while standing.sum() > 1:
+    while active.sum() > 1:
         if not chain:
-            chain = [int(np.argmax(standing))]
+            chain = [int(np.argmax(active))]
         last = chain[-1]
         nearest = int(np.argmax(near[last]))
-        # Of two that are equally near the one we came from is taken, or the chain would go in a circle.
+        # On a tie, prefer the previous cluster of the chain, or the chain never ends.
         if len(chain) > 1 and near[last, chain[-2]] >= near[last, nearest]:
             nearest = chain[-2]
             chain = chain[:-2]
             merges.append((nearest, last, float(near[last, nearest])))
-            _join(near, sizes, nearest, last)
-            standing[last] = False
+            _merge_clusters(near, sizes, nearest, last)
+            active[last] = False
         else:
             chain.append(nearest)
     return merges
 
 
-def _join(near: Similarities, sizes: NDArray[np.float32], kept: int, gone: int) -> None:
-    """Make one group of two: how alike it is to each other group is the average over its members."""
-    total = sizes[kept] + sizes[gone]
-    joined = (near[kept] * sizes[kept] + near[gone] * sizes[gone]) / total
+def _merge_clusters(near: Similarities, sizes: NDArray[np.float32], kept: int, removed: int) -> None:
+    """Merge two clusters. The similarity to each other cluster is the average over the members."""
+    total = sizes[kept] + sizes[removed]
+    joined = (near[kept] * sizes[kept] + near[removed] * sizes[removed]) / total
     joined[near[kept] < 0] = -1.0
-    joined[[kept, gone]] = -1.0
+    joined[[kept, removed]] = -1.0
     near[kept], near[:, kept] = joined, joined
-    near[gone], near[:, gone] = -1.0, -1.0
+    near[removed], near[:, removed] = -1.0, -1.0
     sizes[kept] = total

@@ -1,4 +1,4 @@
-"""Passages: the chunks a question finds, and the place they are kept."""
+"""The index: passages, filters, candidates, and the `PassageStore` port that stores and searches them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 _KEY, _SCORE = itemgetter(0), itemgetter(1)
-_LONGEST_NUMBER = (1 << 64) - 1
+_MAX_INTEGER_ID = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which part of the book to look in. An empty filter lets everything through."""
+    """Restricts a search to a part of the book. An empty filter matches everything."""
 
     module: str = ""
     chapter: str = ""
@@ -45,7 +45,7 @@ class Filters:
 
     @classmethod
     def parse(cls, texts: Sequence[str]) -> Filters:
-        """Read `module=...`, `chapter=...` and `url=...`, as given on a command line."""
+        """Parse `module=...`, `chapter=...` and `url=...`, the syntax of the command line."""
         names = {"module": "module", "chapter": "chapter", "url": "url_prefix"}
         given: dict[str, str] = {}
         for text in texts:
@@ -56,109 +56,109 @@ class Filters:
         return cls(**given)
 
 
-EVERYWHERE = Filters()
+NO_FILTERS = Filters()
 
 
 class Passage(NamedTuple):
-    """A chunk as it is kept: with its vector."""
+    """A chunk with its vector, as it is stored."""
 
     chunk: Chunk
     vector: Vector
 
 
 class Candidate(NamedTuple):
-    """A chunk that may bear on a question, and how much."""
+    """A chunk that may answer a question, with its score."""
 
     key: int
-    """Its id as a number: what is ranked and looked up is never called by its name. Ours are all UUIDs, and those are
-    longer than the numbers that collections of others may have."""
+    """The id of the chunk as an integer, which is faster to rank and look up. Our ids are UUIDs, which are greater
+    than the 64-bit integer ids that other collections may use."""
     score: float
 
     @property
     def chunk_id(self) -> str:
-        return str(id_of(self.key))
+        return str(to_point_id(self.key))
 
 
-def id_of(key: int) -> UUID | int:
-    """The id that is this number."""
-    return UUID(int=key) if key > _LONGEST_NUMBER else key
+def to_point_id(key: int) -> UUID | int:
+    """The point id with this key: a UUID or a 64-bit integer."""
+    return UUID(int=key) if key > _MAX_INTEGER_ID else key
 
 
-def best_first(scored: Iterable[Candidate]) -> list[Candidate]:
-    """The one order of candidates: by score, and by id where scores are equal."""
-    # Equal ones stay as they were. Two sorts without a comparison in Python are several times faster than one with.
+def sort_candidates(scored: Iterable[Candidate]) -> list[Candidate]:
+    """Sort candidates by score, and by id where scores are equal, so that the order is deterministic."""
+    # Sorting is stable. Two sorts with C key functions are several times faster than one with a Python key.
     return sorted(sorted(scored, key=_KEY), key=_SCORE, reverse=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Where the line lies for a book, and what came out on either side of it.
+    """The cutoff of the evidence check for a book, and how well it separates on- and off-topic questions.
 
-    A question is judged by the line that the others alone would have drawn: no figure is owed to itself.
+    The rates are cross-validated: each question is judged by the cutoff that the other questions give.
     """
 
     cutoff: float
     kept: float
-    """The part of the book's own questions it would answer."""
+    """The share of the book's own questions above the cutoff, which are answered."""
     refused: float
-    """The part of foreign questions it would refuse."""
+    """The share of off-topic questions below the cutoff, which are refused."""
     questions: int
-    """How many of its own were tried."""
+    """The number of the book's own questions in the sample."""
     chunks: int
-    """How large the book was."""
+    """The size of the book at calibration time."""
     foreign: int = 0
-    """How many foreign questions were tried."""
+    """The number of off-topic questions in the sample."""
     rule: str = ""
-    """The rule the line was drawn for."""
+    """The parameters of the evidence rule that the cutoff was chosen for."""
 
     @property
     def precision(self) -> float | None:
-        """The part of its refusals that were right. None when nothing was refused."""
-        rightly, wrongly = self.refused * self.foreign, (1 - self.kept) * self.questions
-        return round(rightly / (rightly + wrongly), 4) if rightly + wrongly > 0 else None
+        """The share of refusals that are correct. None if nothing was refused."""
+        correct, wrong = self.refused * self.foreign, (1 - self.kept) * self.questions
+        return round(correct / (correct + wrong), 4) if correct + wrong > 0 else None
 
     @property
     def recall(self) -> float:
-        """The part of what it should refuse that it did refuse."""
+        """The share of off-topic questions that are refused."""
         return self.refused
 
     @property
-    def how(self) -> str:
-        """How the figures came about, in a sentence."""
+    def explanation(self) -> str:
+        """How the rates were measured, in a sentence."""
         if not self.questions:
-            return "no sentence of this book is long enough to make a question of, so the usual line is used"
+            return "no sentence of this book is long enough to make a question of, so the default cutoff is used"
         return (
-            f"asked {self.questions} questions made of half the words of its own sentences, which it must answer, and "
-            f"{self.foreign} about everything under the sun, which it must refuse; each is judged by the line the "
-            "others draw"
+            f"measured with {self.questions} questions made of half the words of the book's sentences, which it must "
+            f"answer, and {self.foreign} off-topic questions, which it must refuse; each is judged by the cutoff that "
+            "the others give"
         )
 
 
 class PassageStore(Protocol):
-    """Where the chunks of one generation of the book are kept, by vector and by words.
+    """Stores the passages of one generation and searches them by vector (dense) and by BM25 terms (sparse).
 
-    It does not decide what is relevant: it hands over what the two rankings put forward.
+    It does not decide what is relevant: it returns the fused candidates of both rankings.
     """
 
-    async def candidates(self, vector: Vector | None, text: str, *, limit: int, filters: Filters) -> list[Candidate]:
-        """The `limit` best chunks, best first, of the 100 or more that each ranking puts forward.
+    async def search(self, vector: Vector | None, text: str, *, limit: int, filters: Filters) -> list[Candidate]:
+        """The `limit` best chunks, best first, fused from at least 100 candidates of each ranking.
 
-        The scores of a ranking are put on the scale of their own spread: three standard deviations below the mean
-        become 0, three above become 1. A chunk has the sum of both. Without a vector, or without words in `text`,
-        the other ranking stands alone.
+        The scores of each ranking are normalised (distribution-based score fusion): three standard deviations below
+        the mean become 0, three above become 1. A chunk's score is the sum of both. Without a vector, or without
+        terms in `text`, only the other ranking is used.
         """
         ...
 
     async def compare(self, vector: Vector, keys: Sequence[int]) -> Mapping[int, tuple[Chunk, float]]:
-        """The chunks with these keys, each with its cosine to `vector`. One that does not exist is not there."""
+        """The chunks with these keys, each with its cosine to `vector`. Missing chunks are left out."""
         ...
 
     async def fetch(self, chunk_ids: Sequence[str]) -> Mapping[str, Passage]:
-        """The chunks with these ids. One that does not exist is not in the answer."""
+        """The passages with these ids. Missing ones are left out."""
         ...
 
-    async def change(self, *, put: Sequence[Passage], drop: Sequence[str]) -> None:
-        """Keep these passages, replacing those with the same id, and forget the dropped ones."""
+    async def update(self, *, put: Sequence[Passage], drop: Sequence[str]) -> None:
+        """Upsert the passages in `put` and delete those with the ids in `drop`."""
         ...
 
     async def count(self, filters: Filters) -> int: ...

@@ -1,4 +1,4 @@
-"""Where a book is kept: on this disk, on a Qdrant server, or in a collection there that another program fills."""
+"""Index backends: local disk, a Qdrant server, or an attached (read-only) collection that another program fills."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
-from bythebook.embeddings import Identity
+from bythebook.embeddings import EmbedderId
 from bythebook.errors import ConfigurationError
-from bythebook.index.coverage import recall_coverage
+from bythebook.index.coverage import load_coverage, parse_coverage
 from bythebook.index.generations import Generations
-from bythebook.index.provider import DiskLibrary, identity_of
+from bythebook.index.provider import LocalSnapshotLoader, read_embedder_id
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
     from pathlib import Path
 
-    from bythebook.index.provider import Library
+    from bythebook.index.provider import SnapshotLoader
     from bythebook.index.qdrant.attached import Attachment
     from bythebook.index.qdrant.client import QdrantServer
     from bythebook.index.qdrant.generations import ServerGenerations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from bythebook.sources import Coverage
     from bythebook.telemetry import Progress
 
-    Count = Callable[[str], int]
+    CountTokens = Callable[[str], int]
 
-EXTRA = "a Qdrant server needs the official client: pip install 'bythebook[qdrant]'."
+MISSING_CLIENT = "a Qdrant server needs the Qdrant client library: pip install 'bythebook[qdrant]'."
 
 
 @dataclass(frozen=True, slots=True)
 class IndexConfig:
-    """Where the index of a book is kept, and how a Qdrant server is used."""
+    """The location of the index, and the options of a Qdrant server."""
 
     data_dir: Path
     url: str = ""
-    """Of the Qdrant server; empty for the embedded engine."""
+    """The URL of the Qdrant server; empty for the embedded engine."""
     api_key: str = field(default="", repr=False)
     collection: str = ""
     shards: int = 1
@@ -48,44 +48,45 @@ class IndexConfig:
     """True if the server compares every vector instead of using its HNSW index."""
     read_timeout: float = 4.0
     retire_after: float = 60.0
-    """Seconds a replaced generation stays on the server for questions that are still using it."""
+    """Seconds a superseded generation stays on the server for questions that still read it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Whereabouts:
-    """Where a book is kept."""
+class IndexLocation:
+    """The location of an index, for `status` and logs."""
 
     engine: str = "embedded"
     url: str = ""
-    """Of the Qdrant server; empty where the engine is in this process."""
+    """The URL of the Qdrant server; empty for the embedded engine."""
     collection: str = ""
     attached: bool = False
-    """Whether another program fills the collection."""
+    """True if another program fills the collection."""
 
 
-class Kept(Protocol):
-    """A place where a book is kept."""
+class IndexBackend(Protocol):
+    """Stores the index of a book: opens it for reading, and for an ingest."""
 
     @property
-    def whereabouts(self) -> Whereabouts: ...
+    def location(self) -> IndexLocation: ...
 
-    async def made_with(self) -> Identity | None:
-        """Whose vectors the book has, None before the first ingest."""
+    async def read_embedder_id(self) -> EmbedderId | None:
+        """The embedder that the index was built with, None before the first ingest."""
         ...
 
-    def library(self, identity: Identity, count: Count) -> Library: ...
+    def snapshot_loader(self, identity: EmbedderId, count_tokens: CountTokens) -> SnapshotLoader: ...
 
-    async def desk(self, *, progress: Progress) -> Desk:
-        """Where an ingest works, brought up to what is published. Raises ConfigurationError for a book of others."""
+    async def open_workspace(self, *, progress: Progress) -> IngestWorkspace:
+        """The workspace of an ingest, up to date with the published generation. Raises ConfigurationError if the index
+        is read-only."""
         ...
 
-    async def coverage(self) -> Mapping[str, Coverage]:
-        """How much of each source the last look at it could read."""
+    async def load_coverage(self) -> Mapping[str, Coverage]:
+        """How much of each source the last ingest could read."""
         ...
 
 
-class Desk(Protocol):
-    """Where an ingest works, and where its work goes."""
+class IngestWorkspace(Protocol):
+    """The folder in which an ingest builds a generation, and the way to publish it."""
 
     @property
     def folder(self) -> Path: ...
@@ -94,15 +95,15 @@ class Desk(Protocol):
     def generations(self) -> Generations: ...
 
     async def publish(self, *, chunking: Mapping[str, int], progress: Progress) -> str:
-        """Bring the generation published here to the readers. Returns its name there, empty if it keeps its own."""
+        """Make the generation of the workspace visible to readers. Returns its new name, empty if the name stays."""
         ...
 
 
 @asynccontextmanager
-async def open_kept(config: IndexConfig) -> AsyncIterator[Kept]:
-    """The place these settings name, until the block ends."""
+async def open_backend(config: IndexConfig) -> AsyncIterator[IndexBackend]:
+    """The configured backend, open until the block ends."""
     if not config.url and not (config.data_dir / "attached.json").exists():
-        yield OnDisk(config.data_dir / "index")
+        yield LocalBackend(config.data_dir / "index")
         return
     await import_client()
     from bythebook.index.qdrant.attached import read_attachment
@@ -113,76 +114,76 @@ async def open_kept(config: IndexConfig) -> AsyncIterator[Kept]:
             f"this data folder is attached to {attachment.collection!r} on {attachment.url}, but qdrant_url is "
             f"{config.url}. Run 'bythebook index detach' first, or leave qdrant_url out."
         )
-    async with connect(config, attachment.url if attachment else config.url) as server:
-        yield Attached(server, config.data_dir, attachment) if attachment else on_server(config, server)
+    async with connect_qdrant(config, attachment.url if attachment else config.url) as server:
+        yield AttachedBackend(server, config.data_dir, attachment) if attachment else qdrant_backend(config, server)
 
 
 async def import_client() -> None:
-    """Import the client, which takes seconds, without keeping others waiting."""
+    """Import the Qdrant client in a thread: it takes seconds."""
     try:
         await asyncio.to_thread(import_module, "qdrant_client")
     except ModuleNotFoundError as exc:
-        raise ConfigurationError(EXTRA) from exc
+        raise ConfigurationError(MISSING_CLIENT) from exc
 
 
 @asynccontextmanager
-async def connect(config: IndexConfig, url: str) -> AsyncIterator[QdrantServer]:
-    from bythebook.index.qdrant.client import Address, connected
+async def connect_qdrant(config: IndexConfig, url: str) -> AsyncIterator[QdrantServer]:
+    from bythebook.index.qdrant.client import QdrantAddress, open_server
 
     if not url:
-        raise ConfigurationError("there is no Qdrant server: set QDRANT_URL to its address, as http://localhost:6333.")
-    async with connected(Address(url, config.api_key), reading_seconds=config.read_timeout) as server:
+        raise ConfigurationError("no Qdrant server is configured: set QDRANT_URL, for instance http://localhost:6333.")
+    async with open_server(QdrantAddress(url, config.api_key), reading_seconds=config.read_timeout) as server:
         yield server
 
 
-def on_server(config: IndexConfig, server: QdrantServer) -> OnServer:
-    from bythebook.index.qdrant.generations import GRACE_SECONDS, Making, ServerGenerations
+def qdrant_backend(config: IndexConfig, server: QdrantServer) -> QdrantBackend:
+    from bythebook.index.qdrant.generations import GRACE_SECONDS, CollectionParams, ServerGenerations
     from bythebook.index.qdrant.mirror import Mirror, mirror_folder
 
-    there = ServerGenerations(server, config.collection, grace_seconds=max(GRACE_SECONDS, config.retire_after))
-    making = Making(config.shards, config.replicas, on_disk=config.on_disk)
+    generations = ServerGenerations(server, config.collection, grace_seconds=max(GRACE_SECONDS, config.retire_after))
+    params = CollectionParams(config.shards, config.replicas, on_disk=config.on_disk)
     folder = mirror_folder(config.data_dir, server.address, config.collection)
-    return OnServer(there, Mirror(there, folder, making), exact=config.exact)
+    return QdrantBackend(generations, Mirror(generations, folder, params), exact=config.exact)
 
 
 @dataclass(frozen=True, slots=True)
-class OnDisk:
-    """A book in a folder of this machine, searched in this process."""
+class LocalBackend:
+    """An index in a folder of this machine, searched in this process."""
 
     folder: Path
-    whereabouts: Whereabouts = field(default=Whereabouts())
+    location: IndexLocation = field(default=IndexLocation())
 
     @property
     def generations(self) -> Generations:
         return Generations(self.folder)
 
-    async def made_with(self) -> Identity | None:
-        return identity_of(self.generations)
+    async def read_embedder_id(self) -> EmbedderId | None:
+        return read_embedder_id(self.generations)
 
-    def library(self, identity: Identity, _count: Count) -> Library:
-        return DiskLibrary(self.generations, identity)
+    def snapshot_loader(self, identity: EmbedderId, _count_tokens: CountTokens) -> SnapshotLoader:
+        return LocalSnapshotLoader(self.generations, identity)
 
-    async def desk(self, *, progress: Progress) -> Desk:  # noqa: ARG002 - there is nothing to wait for
+    async def open_workspace(self, *, progress: Progress) -> IngestWorkspace:  # noqa: ARG002 - nothing to download
         return self
 
-    async def publish(self, *, chunking: Mapping[str, int], progress: Progress) -> str:  # noqa: ARG002
+    async def publish(self, *, chunking: Mapping[str, int], progress: Progress) -> str:  # noqa: ARG002 - it is published already
         return ""
 
-    async def coverage(self) -> Mapping[str, Coverage]:
-        return recall_coverage(self.folder)
+    async def load_coverage(self) -> Mapping[str, Coverage]:
+        return load_coverage(self.folder)
 
 
 @dataclass(frozen=True, slots=True)
-class OnServer:
-    """A book on a Qdrant server."""
+class QdrantBackend:
+    """An index on a Qdrant server, with a local mirror for ingests."""
 
-    there: ServerGenerations
+    server_generations: ServerGenerations
     mirror: Mirror
     exact: bool
 
     @property
-    def whereabouts(self) -> Whereabouts:
-        return Whereabouts("qdrant", self.there.server.address, self.there.alias)
+    def location(self) -> IndexLocation:
+        return IndexLocation("qdrant", self.server_generations.server.address, self.server_generations.alias)
 
     @property
     def folder(self) -> Path:
@@ -192,60 +193,58 @@ class OnServer:
     def generations(self) -> Generations:
         return self.mirror.generations
 
-    async def made_with(self) -> Identity | None:
-        name = await self.there.current()
+    async def read_embedder_id(self) -> EmbedderId | None:
+        name = await self.server_generations.current()
         if not name:
             return None
-        manifest = await self.there.manifest(name)
-        return Identity(manifest.model, manifest.dimension)
+        manifest = await self.server_generations.manifest(name)
+        return EmbedderId(manifest.model, manifest.dimension)
 
-    def library(self, identity: Identity, _count: Count) -> Library:
-        from bythebook.index.qdrant.catalog_sync import QdrantLibrary
+    def snapshot_loader(self, identity: EmbedderId, _count_tokens: CountTokens) -> SnapshotLoader:
+        from bythebook.index.qdrant.catalog_sync import QdrantSnapshotLoader
 
-        return QdrantLibrary(self.there, identity, self.mirror.catalogues, exact=self.exact)
+        return QdrantSnapshotLoader(self.server_generations, identity, self.mirror.catalogs, exact=self.exact)
 
-    async def desk(self, *, progress: Progress) -> Desk:
+    async def open_workspace(self, *, progress: Progress) -> IngestWorkspace:
         await self.mirror.catch_up(progress=progress)
         return self
 
     async def publish(self, *, chunking: Mapping[str, int], progress: Progress) -> str:
-        coverage = {name: asdict(seen) for name, seen in recall_coverage(self.folder).items()}
-        name = await self.mirror.publish(notes={"chunking": chunking, "coverage": coverage}, progress=progress)
-        await self.there.sweep()
+        coverage = {name: asdict(entry) for name, entry in load_coverage(self.folder).items()}
+        name = await self.mirror.publish(metadata={"chunking": chunking, "coverage": coverage}, progress=progress)
+        await self.server_generations.sweep()
         return name
 
-    async def coverage(self) -> Mapping[str, Coverage]:
-        from bythebook.index.coverage import as_coverage
-
-        name = await self.there.current()
-        return as_coverage((await self.there.manifest(name)).coverage) if name else {}
+    async def load_coverage(self) -> Mapping[str, Coverage]:
+        name = await self.server_generations.current()
+        return parse_coverage((await self.server_generations.manifest(name)).coverage) if name else {}
 
 
 @dataclass(frozen=True, slots=True)
-class Attached:
-    """A collection that another program fills."""
+class AttachedBackend:
+    """A collection that another program fills. It is read-only."""
 
     server: QdrantServer
     data_dir: Path
     attachment: Attachment
 
     @property
-    def whereabouts(self) -> Whereabouts:
-        return Whereabouts("qdrant", self.attachment.url, self.attachment.collection, attached=True)
+    def location(self) -> IndexLocation:
+        return IndexLocation("qdrant", self.attachment.url, self.attachment.collection, attached=True)
 
-    async def made_with(self) -> Identity | None:
-        return Identity(**self.attachment.identity)
+    async def read_embedder_id(self) -> EmbedderId | None:
+        return EmbedderId(**self.attachment.identity)
 
-    def library(self, identity: Identity, count: Count) -> Library:
-        from bythebook.index.qdrant.attached import AttachedLibrary
+    def snapshot_loader(self, identity: EmbedderId, count_tokens: CountTokens) -> SnapshotLoader:
+        from bythebook.index.qdrant.attached import AttachedSnapshotLoader
 
-        return AttachedLibrary(self.server, self.data_dir, identity, count=count)
+        return AttachedSnapshotLoader(self.server, self.data_dir, identity, count_tokens=count_tokens)
 
-    async def desk(self, *, progress: Progress) -> Desk:  # noqa: ARG002 - there is none
+    async def open_workspace(self, *, progress: Progress) -> IngestWorkspace:  # noqa: ARG002 - always raises
         raise ConfigurationError(
             f"this book is the collection {self.attachment.collection!r} on {self.attachment.url}, which another "
-            "program fills: nothing is written to it. Run 'bythebook index detach' first to make a book of your own."
+            "program fills: nothing is written to it. Run 'bythebook index detach' first to build an index of your own."
         )
 
-    async def coverage(self) -> Mapping[str, Any]:
+    async def load_coverage(self) -> Mapping[str, Any]:
         return {}

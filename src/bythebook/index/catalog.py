@@ -1,6 +1,6 @@
-"""The catalogue of a generation: its pages, which chunks they were cut into, and how often each term stands.
+"""The catalog of a generation: its pages, their chunks, and term statistics.
 
-One SQLite file beside the shard. It is written with the generation and never changed after it is published.
+One SQLite file next to the shard. It is written with the generation and never changed after it is published.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from bythebook.index.terms import Tally
+    from bythebook.index.terms import VocabularyDelta
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -43,70 +43,70 @@ _TABLE = re.compile(r"CREATE TABLE IF NOT EXISTS (\w+)")
 
 
 class PageRecord(NamedTuple):
-    """A page of the generation, as it was when it was read."""
+    """A page of the generation, as it was ingested."""
 
     url: str
     source: str
     path: str
     title: str
     fingerprint: str
-    """Of everything its chunks depend on: the same fingerprint means the same chunks."""
+    """A hash of everything its chunks depend on: equal fingerprints mean equal chunks."""
     text: str
 
 
 class ChunkRecord(NamedTuple):
-    """What is known of a chunk without asking the engine."""
+    """The data of a chunk that is available without the search engine."""
 
     chunk_id: str
     url: str
     content_hash: str
     fingerprint: str
-    """Of the whole chunk with its place in the page: a different one means the stored chunk must be replaced."""
+    """A hash of the whole chunk and its position in the page: if it changes, the stored chunk must be replaced."""
     length: int
-    """In terms, as the word index counts them."""
+    """In BM25 terms."""
     headings: str
 
 
-class Listed(NamedTuple):
-    """A page in the book's table of contents."""
+class TocEntry(NamedTuple):
+    """A page in the table of contents."""
 
     url: str
     path: str
     title: str
     headings: tuple[str, ...]
-    """Of its sections, below the page's own title."""
+    """The headings of its sections, without the page title."""
     module: str = ""
 
 
-class Totals(NamedTuple):
-    """How many pages and chunks there are, and how long the chunks are together, in terms."""
+class CatalogTotals(NamedTuple):
+    """The number of pages and chunks, and the total length of the chunks in terms."""
 
     pages: int
     chunks: int
     length: int
 
 
-class Catalogue:
-    """An open catalogue. Finding nothing is an empty answer, never an error."""
+class Catalog:
+    """An open catalog. Queries without a match return an empty result, never an error."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._db = connection
 
     @classmethod
-    def open(cls, path: Path) -> Catalogue:
-        """Open a published catalogue, for reading only."""
+    def open(cls, path: Path) -> Catalog:
+        """Open a published catalog, read-only."""
         try:
             connection = sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True, check_same_thread=False)
             connection.execute("SELECT 1 FROM facts")
-            _make_up_for_what_is_missing(connection)
+            _create_missing_tables(connection)
         except sqlite3.Error as exc:
-            raise RetrievalError(f"could not open the catalogue {path}: {exc}. Run 'bythebook ingest' again.") from exc
+            raise RetrievalError(f"could not open the catalog {path}: {exc}. Run 'bythebook ingest' again.") from exc
         return cls(connection)
 
     @classmethod
-    def edit(cls, path: Path) -> Catalogue:
-        """Open the catalogue of a draft, creating it if need be. Nothing lasts before `close`."""
-        # The draft is thrown away unless it is published whole, so a journal would protect nothing.
+    def edit(cls, path: Path) -> Catalog:
+        """Open or create the catalog of a draft. Changes are committed by `close`."""
+        # An incomplete draft is discarded, so a rollback journal has no use.
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         connection.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {_SCHEMA} BEGIN;")
         return cls(connection)
@@ -116,38 +116,38 @@ class Catalogue:
             self._db.execute("COMMIT")
         self._db.close()
 
-    def fact(self, name: str) -> Any:
-        """A fact of the generation by its name, None when it was never stated."""
+    def get_fact(self, name: str) -> Any:
+        """A stored value by its name, None if it was never set."""
         row = self._db.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
         return json.loads(row[0]) if row else None
 
-    def state(self, name: str, value: object) -> None:
+    def set_fact(self, name: str, value: object) -> None:
         self._db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, json.dumps(value, sort_keys=True)))
 
-    def page(self, url: str) -> PageRecord | None:
+    def get_page(self, url: str) -> PageRecord | None:
         row = self._db.execute("SELECT * FROM pages WHERE url = ?", (url,)).fetchone()
         return PageRecord(*row) if row else None
 
-    def titles(self, *, after: str, limit: int) -> list[tuple[str, str]]:
-        """The address and title of the `limit` next pages, by address, after this one."""
+    def list_titles(self, *, after: str, limit: int) -> list[tuple[str, str]]:
+        """The URL and title of the next `limit` pages after the URL `after`, in URL order."""
         statement = "SELECT url, title FROM pages WHERE url > ? ORDER BY url LIMIT ?"
         return self._db.execute(statement, (after, limit)).fetchall()
 
-    def fingerprints(self, source: str) -> dict[str, str]:
-        """The fingerprint of each page of a source, by its URL."""
+    def page_fingerprints(self, source: str) -> dict[str, str]:
+        """The fingerprint of each page of a source, by URL."""
         rows = self._db.execute("SELECT url, fingerprint FROM pages WHERE source = ? ORDER BY url", (source,))
         return dict(rows.fetchall())
 
-    def sources(self) -> dict[str, int]:
-        """Every source of the book with the number of its pages."""
+    def page_counts(self) -> dict[str, int]:
+        """The number of pages of each source."""
         return dict(self._db.execute("SELECT source, COUNT(*) FROM pages GROUP BY source ORDER BY source").fetchall())
 
-    def order(self, source: str) -> dict[str, str]:
-        """The pages a source had, read or not, in the order of the book, each with its module."""
+    def page_order(self, source: str) -> dict[str, str]:
+        """The module of each page that the source listed, in the order of the book, also if it was not read."""
         rows = self._db.execute("SELECT url, module FROM contents WHERE source = ? ORDER BY position", (source,))
         return dict(rows.fetchall())
 
-    def chunks(self, urls: Iterable[str]) -> list[ChunkRecord]:
+    def chunks_of_pages(self, urls: Iterable[str]) -> list[ChunkRecord]:
         """The chunks of these pages."""
         statement = "SELECT * FROM chunks WHERE url = ? ORDER BY chunk_id"
         return [ChunkRecord(*row) for url in urls for row in self._db.execute(statement, (url,))]
@@ -155,22 +155,22 @@ class Catalogue:
     def all_chunk_ids(self) -> list[str]:
         return [row[0] for row in self._db.execute("SELECT chunk_id FROM chunks ORDER BY chunk_id")]
 
-    def listed(self) -> list[Listed]:
-        """Every page with its title and its sections' headings, in the order of the book."""
+    def table_of_contents(self) -> list[TocEntry]:
+        """Every page with the headings of its sections, in the order of the book."""
         rows = self._db.execute(
             "SELECT p.url, p.path, p.title, o.module, c.headings FROM pages p"
             " LEFT JOIN contents o USING (url) LEFT JOIN chunks c USING (url)"
             " GROUP BY p.path, p.url, c.headings ORDER BY p.source, o.position, p.path, p.url, MIN(c.chunk_id)"
         )
-        pages: dict[str, Listed] = {}
+        pages: dict[str, TocEntry] = {}
         for url, path, title, module, headings in rows:
-            below = tuple(part for part in (headings or "").split(" > ")[-1:] if part and part != title)
-            known = pages.setdefault(url, Listed(url, path, title, (), module or ""))
-            pages[url] = known._replace(headings=known.headings + below)
+            section = tuple(part for part in (headings or "").split(" > ")[-1:] if part and part != title)
+            entry = pages.setdefault(url, TocEntry(url, path, title, (), module or ""))
+            pages[url] = entry._replace(headings=entry.headings + section)
         return list(pages.values())
 
     def chunk_ids_by_content(self) -> dict[str, str]:
-        """A chunk for each text there is, by the hash of the text."""
+        """The id of one chunk for each distinct text, by the hash of the text."""
         return dict(self._db.execute("SELECT content_hash, MIN(chunk_id) FROM chunks GROUP BY content_hash").fetchall())
 
     def put_page(self, page: PageRecord) -> None:
@@ -180,8 +180,8 @@ class Catalogue:
         self._db.execute("DELETE FROM pages WHERE url = ?", (url,))
         self._db.execute("DELETE FROM contents WHERE url = ?", (url,))
 
-    def arrange(self, source: str, modules: Mapping[str, str]) -> None:
-        """Put the pages of a source in this order, each in its module."""
+    def set_page_order(self, source: str, modules: Mapping[str, str]) -> None:
+        """Store the order of the pages of a source, and the module of each."""
         self._db.execute("DELETE FROM contents WHERE source = ?", (source,))
         rows = [(url, source, position, module) for position, (url, module) in enumerate(modules.items())]
         self._db.executemany("INSERT OR REPLACE INTO contents VALUES (?, ?, ?, ?)", rows)
@@ -192,51 +192,54 @@ class Catalogue:
     def drop_chunk(self, chunk_id: str) -> None:
         self._db.execute("DELETE FROM chunks WHERE chunk_id = ?", (chunk_id,))
 
-    def count(self, tally: Tally) -> None:
-        """Add to how many chunks each term, word and abbreviation stands in; what stands in none is forgotten."""
-        self._count("terms", "term", [(term, count) for term, count in tally.terms.items() if count])
-        self._count("words", "word", [(word, count) for word, count in tally.words.items() if count])
-        short = [(*pair, count) for pair, count in tally.abbreviations.items() if count]
-        self._count("abbreviations", "short, long", short)
+    def apply_delta(self, delta: VocabularyDelta) -> None:
+        """Add to the document frequencies of terms, words and abbreviations. Those that reach zero are deleted."""
+        self._add_counts("terms", "term", [(term, count) for term, count in delta.terms.items() if count])
+        self._add_counts("words", "word", [(word, count) for word, count in delta.words.items() if count])
+        abbreviations = [(*pair, count) for pair, count in delta.abbreviations.items() if count]
+        self._add_counts("abbreviations", "short, long", abbreviations)
 
-    def _count(self, table: str, key: str, changes: Sequence[tuple[object, ...]]) -> None:
-        places = ", ".join("?" * (key.count(",") + 2))
-        more = f"ON CONFLICT ({key}) DO UPDATE SET count = {table}.count + excluded.count"
-        self._db.executemany(f"INSERT INTO {table} VALUES ({places}) {more}", changes)  # noqa: S608 - names of ours
-        self._db.execute(f"DELETE FROM {table} WHERE count <= 0")  # noqa: S608 - likewise
+    def _add_counts(self, table: str, key: str, changes: Sequence[tuple[object, ...]]) -> None:
+        parameters = ", ".join("?" * (key.count(",") + 2))
+        upsert = f"ON CONFLICT ({key}) DO UPDATE SET count = {table}.count + excluded.count"
+        self._db.executemany(f"INSERT INTO {table} VALUES ({parameters}) {upsert}", changes)  # noqa: S608 - table names are constants
+        self._db.execute(f"DELETE FROM {table} WHERE count <= 0")  # noqa: S608 - same
 
     def term_counts(self, terms: Iterable[int]) -> dict[int, int]:
-        """How many chunks each of these terms stands in, 0 for one the book does not have."""
+        """The number of chunks that contain each of these terms."""
         statement = "SELECT count FROM terms WHERE term = ?"
         return {term: (self._db.execute(statement, (term,)).fetchone() or (0,))[0] for term in terms}
 
     def most_frequent(self, words: Sequence[str]) -> str:
-        """The one of these words that stands in the most chunks, empty when the book has none of them."""
-        places = ", ".join("?" * len(words))
-        statement = f"SELECT word FROM words WHERE word IN ({places}) ORDER BY count DESC, word LIMIT 1"  # noqa: S608 - places
+        """The word that occurs in the most chunks, empty if the book has none of them."""
+        parameters = ", ".join("?" * len(words))
+        select = f"SELECT word FROM words WHERE word IN ({parameters})"  # noqa: S608 - only question marks
+        statement = f"{select} ORDER BY count DESC, word LIMIT 1"
         row = self._db.execute(statement, words).fetchone()
         return row[0] if row else ""
 
     @cached_property
     def abbreviations(self) -> dict[str, str]:
-        """What the book abbreviates: each short form with the long one it mostly stands for."""
+        """The abbreviations of the book: each short form with its most frequent long form."""
         rows = self._db.execute("SELECT short, long FROM abbreviations ORDER BY short, count, long DESC")
         return dict(rows.fetchall())
 
     def chunk_count(self) -> int:
-        """How many chunks there are, without going through the pages."""
+        """The number of chunks. Faster than `totals`, which also reads the pages."""
         count: int = self._db.execute("SELECT COUNT(*) FROM chunks").fetchone()[0]
         return count
 
-    def totals(self) -> Totals:
+    def totals(self) -> CatalogTotals:
         pages = self._db.execute("SELECT COUNT(*) FROM pages").fetchone()[0]
-        return Totals(pages, *self._db.execute("SELECT COUNT(*), COALESCE(SUM(length), 0) FROM chunks").fetchone())
+        return CatalogTotals(
+            pages, *self._db.execute("SELECT COUNT(*), COALESCE(SUM(length), 0) FROM chunks").fetchone()
+        )
 
 
-def _make_up_for_what_is_missing(connection: sqlite3.Connection) -> None:
-    """A catalogue of an earlier version lacks tables. They read as empty until the next ingest fills them."""
-    known = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+def _create_missing_tables(connection: sqlite3.Connection) -> None:
+    """Add empty temporary tables that a catalog of an earlier version lacks. The next ingest fills them."""
+    existing = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
     for statement in _SCHEMA.split(";"):
         table = _TABLE.search(statement)
-        if table and table[1] not in known:
+        if table and table[1] not in existing:
             connection.execute(_TABLE.sub(r"CREATE TEMP TABLE \1", statement))

@@ -1,4 +1,4 @@
-"""Coverage: how much of each source the last look at it could read, for `status` to show."""
+"""The coverage file: how much of each source the last ingest could read. `bythebook status` shows it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from bythebook.sources import Coverage, LeftOut, Skipped
+from bythebook.sources import Coverage, ExcludedPage, SkippedPage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,27 +15,26 @@ if TYPE_CHECKING:
 _FILE = "coverage.json"
 
 
-def remember_coverage(folder: Path, seen: Mapping[str, Coverage]) -> None:
-    """Write down what was seen now, beside what is known of other sources."""
-    known = recall_coverage(folder) | dict(seen)
+def save_coverage(folder: Path, coverage: Mapping[str, Coverage]) -> None:
+    """Write the coverage of these sources. The entries of other sources stay."""
+    merged = load_coverage(folder) | dict(coverage)
     new = folder / f"{_FILE}.new"
-    new.write_text(json.dumps({name: asdict(coverage) for name, coverage in known.items()}), encoding="utf-8")
+    new.write_text(json.dumps({name: asdict(entry) for name, entry in merged.items()}), encoding="utf-8")
     new.replace(folder / _FILE)
 
 
-def recall_coverage(folder: Path) -> dict[str, Coverage]:
-    """What is known of each source; empty when the file is lost or damaged, until the next ingest."""
+def load_coverage(folder: Path) -> dict[str, Coverage]:
+    """The coverage of each source. Empty if the file is missing or damaged: the next ingest writes it."""
     try:
-        return as_coverage(json.loads((folder / _FILE).read_text(encoding="utf-8")))
+        return parse_coverage(json.loads((folder / _FILE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}
 
 
-def as_coverage(data: Mapping[str, Any]) -> dict[str, Coverage]:
-    """What was written down, as it was."""
-    return {name: _coverage(row) for name, row in data.items()}
+def parse_coverage(data: Mapping[str, Any]) -> dict[str, Coverage]:
+    return {name: _parse_entry(entry) for name, entry in data.items()}
 
 
-def _coverage(row: Mapping[str, Any]) -> Coverage:
-    skipped = [Skipped(**entry) for entry in row["skipped"]]
-    return Coverage(row["listed"], skipped, [LeftOut(**entry) for entry in row.get("left_out", [])])
+def _parse_entry(entry: Mapping[str, Any]) -> Coverage:
+    skipped = [SkippedPage(**page) for page in entry["skipped"]]
+    return Coverage(entry["listed"], skipped, [ExcludedPage(**page) for page in entry.get("left_out", [])])

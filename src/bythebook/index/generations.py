@@ -1,13 +1,13 @@
-"""Generations: the index on disk, as a row of finished folders of which one is current.
+"""Generations: the index on disk as immutable folders, one of which is current.
 
     index/
     ├── CURRENT            the name of the folder readers open
     ├── g000007/           a published generation: never changed again
     ├── draft/             the one being written, if any
-    └── WRITER             locked by whoever is writing
+    └── WRITER             locked by the process that is writing
 
-A reader holds a shared lock on the generation it has open, so that it is not swept away under it. Everything else
-is done by renaming, which is all or nothing: a process killed at any moment leaves the old generation or the new one.
+A reader holds a shared lock on its generation, so that a sweep does not remove it. Publishing is an atomic rename: a
+process killed at any moment leaves the old generation or the new one.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _CURRENT = "CURRENT"
 DRAFT = "draft"
 _LOCK = "LOCK"
 _WRITER = "WRITER"
-_SYNCED_AT_ONCE = 16
-_PASSING = ".atomicwrite"
-"""What the engine makes beside a small file to replace it, also when a reader closes. It is gone a moment later."""
+_SYNC_THREADS = 16
+_TEMPORARY = ".atomicwrite"
+"""The prefix of the temporary files with which the engine replaces small files, also when a reader closes them."""
 
 
 class Generations:
@@ -47,14 +47,14 @@ class Generations:
 
     @contextmanager
     def reading(self) -> Iterator[Path]:
-        """The folder of the current generation, kept on disk for as long as the context lasts."""
-        folder, lock = self._locked()
+        """The folder of the current generation. It is not removed before the block ends."""
+        folder, lock = self._lock_current()
         try:
             yield folder
         finally:
             lock.close()
 
-    def _locked(self) -> tuple[Path, IO[bytes]]:
+    def _lock_current(self) -> tuple[Path, IO[bytes]]:
         while name := self.current():
             folder = self._folder / name
             try:
@@ -65,7 +65,7 @@ class Generations:
                         f"the index {folder} is damaged: it has no {_LOCK} file. Run 'bythebook ingest' again after "
                         f"removing {self._folder / _CURRENT}."
                     ) from None
-                continue  # Superseded and swept between the two looks.
+                continue  # Superseded and removed after `current` was read.
             fcntl.flock(lock, fcntl.LOCK_SH)
             if (folder / _LOCK).exists():
                 return folder, lock
@@ -74,7 +74,7 @@ class Generations:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Be the only writer. Raises Unavailable at once when another process is writing."""
+        """Hold the writer lock. Raises Unavailable at once if another process holds it."""
         self._folder.mkdir(parents=True, exist_ok=True)
         with (self._folder / _WRITER).open("a+") as lock:
             try:
@@ -92,14 +92,14 @@ class Generations:
             yield
 
     def draft_of_current(self) -> Path:
-        """A folder to write the next generation in, filled with the current one. Only while writing."""
+        """A draft that is a copy of the current generation. Only while writing."""
         draft = self._folder / DRAFT
         _remove(draft)
         copy_tree(self._folder / self.current(), draft)
         return draft
 
     def empty_draft(self) -> Path:
-        """A folder to write the next generation in, from nothing. Only while writing."""
+        """An empty draft. Only while writing."""
         draft = self._folder / DRAFT
         _remove(draft)
         draft.mkdir(parents=True)
@@ -107,8 +107,8 @@ class Generations:
         return draft
 
     def publish(self) -> str:
-        """Make the draft the current generation, in one step. Only while writing, once everything is closed."""
-        name = self._next()
+        """Make the draft the current generation, atomically. Only while writing, with all its files closed."""
+        name = self._next_name()
         draft = self._folder / DRAFT
         _sync_tree(draft)
         draft.rename(self._folder / name)
@@ -119,13 +119,13 @@ class Generations:
         _sync(self._folder)
         return name
 
-    def _next(self) -> str:
-        """A name never used before: a draft may have been renamed by a run that was killed before the flip."""
+    def _next_name(self) -> str:
+        """An unused name. A run that was killed in `publish` may have renamed its draft without making it current."""
         numbers = [int(path.name[1:]) for path in self._folder.glob("g[0-9]*")]
         return f"g{max(numbers, default=0) + 1:06d}"
 
     def sweep(self) -> None:
-        """Remove what is neither current nor being read. Only while writing."""
+        """Remove the draft and the generations that are neither current nor being read. Only while writing."""
         _remove(self._folder / DRAFT)
         for folder in self._folder.glob("g[0-9]*"):
             if folder.name != self.current():
@@ -136,27 +136,27 @@ def _remove_unread(folder: Path) -> None:
     try:
         with (folder / _LOCK).open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Without its lock file nobody can start to read it any more.
+            # Without the lock file no new reader can open this generation.
             (folder / _LOCK).unlink()
     except BlockingIOError:
         return
     except FileNotFoundError:
-        pass  # An earlier sweep was killed half way.
+        pass  # An earlier sweep was killed before it removed the folder.
     _remove(folder)
 
 
 def _remove(folder: Path) -> None:
-    # Readers never need it, and a first answer waits for every import.
+    # Imported here because readers do not need it, and the first answer waits for every import.
     import shutil
 
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def copy_tree(source: Path, target: Path) -> None:
-    """Copy a folder, holes as holes: the engine's files are mostly empty space."""
+    """Copy a folder and keep sparse files sparse: the engine's files are mostly holes."""
     target.mkdir(parents=True)
     for entry in source.iterdir():
-        if entry.name.startswith(_PASSING):
+        if entry.name.startswith(_TEMPORARY):
             continue
         if entry.is_dir():
             copy_tree(entry, target / entry.name)
@@ -172,7 +172,7 @@ def _copy_file(source: Path, target: Path) -> None:
         while offset < size:
             try:
                 start = os.lseek(old.fileno(), offset, os.SEEK_DATA)
-            except OSError:  # Nothing but a hole up to the end.
+            except OSError:  # The rest of the file is a hole.
                 return
             offset = os.lseek(old.fileno(), start, os.SEEK_HOLE)
             _copy_range(old.fileno(), new.fileno(), start, offset)
@@ -185,11 +185,11 @@ def _copy_range(old: int, new: int, start: int, end: int) -> None:
 
 
 def _sync_tree(folder: Path) -> None:
-    # Readers never need it, and a first answer waits for every import.
+    # Imported here because readers do not need it, and the first answer waits for every import.
     from concurrent.futures import ThreadPoolExecutor
 
-    # The disk writes many files at once as fast as one.
-    with ThreadPoolExecutor(_SYNCED_AT_ONCE) as pool:
+    # The disk syncs many files in parallel as fast as one.
+    with ThreadPoolExecutor(_SYNC_THREADS) as pool:
         list(pool.map(_sync, folder.rglob("*")))
     _sync(folder)
 

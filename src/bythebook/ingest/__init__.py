@@ -1,4 +1,4 @@
-"""Ingest: from pages to a new generation of the index, doing only what has changed."""
+"""Ingest: from page sources to a new generation of the index, processing only what has changed."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bythebook.sources import LeftOut, Skipped
+    from bythebook.sources import ExcludedPage, SkippedPage
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """What an ingest did, or would do."""
+class IngestReport:
+    """The result of an ingest or of a dry run."""
 
     pages: int
     chunks: int
@@ -19,11 +19,11 @@ class Report:
     changed: int
     removed: int
     unchanged: int
-    skipped: tuple[Skipped, ...]
-    left_out: tuple[LeftOut, ...]
-    """What the sources have besides the book."""
+    skipped: tuple[SkippedPage, ...]
+    left_out: tuple[ExcludedPage, ...]
+    """The documents of the sources that are not part of the book."""
     embedded: int
-    """Chunks that had to be embedded; the vectors of the others were known."""
+    """The number of embedded chunks. The vectors of the others were known."""
     seconds: float
     generation: str
-    """The generation that was published; empty for a dry run, and when nothing had changed."""
+    """The published generation; empty for a dry run and if nothing has changed."""

@@ -1,9 +1,7 @@
-"""The survey of a collection that others fill: one look at every point, and what it lacks.
+"""Attaches a collection that another program fills: scans every point once before it is served.
 
-Attaching: looking through a collection that another program has filled, before it is served.
-
-Its texts are read once, for what the evidence check must know of the whole book: how often each term stands, and where
-the line between covered and not lies. The collection itself is not changed.
+The scan computes what the evidence check needs to know about the whole book: term frequencies and the cutoff between
+covered and not covered questions. The collection itself is not changed.
 """
 
 from __future__ import annotations
@@ -21,19 +19,19 @@ import numpy as np
 from qdrant_client import models
 
 from bythebook.errors import ConfigurationError, InputError, NotFound
-from bythebook.index.catalog import Catalogue, ChunkRecord, PageRecord
-from bythebook.index.provider import Edition
+from bythebook.index.catalog import Catalog, ChunkRecord, PageRecord
+from bythebook.index.provider import IndexSnapshot
 from bythebook.index.qdrant.attached import (
-    NAMES,
+    FIELD_NAMES,
     Attachment,
-    attached_catalogue,
+    attached_catalog_path,
+    detect_fields,
     read_attachment,
-    recognised,
     write_attachment,
 )
 from bythebook.index.qdrant.store import QdrantStore
-from bythebook.index.terms import Tally, Words, stepped
-from bythebook.retrieval.calibration import UNTRIED, calibrate
+from bythebook.index.terms import Bm25Terms, VocabularyDelta, quantize_length
+from bythebook.retrieval.calibration import UNCALIBRATED, calibrate
 from bythebook.retrieval.retriever import Retriever
 
 if TYPE_CHECKING:
@@ -41,38 +39,37 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bythebook.chunking import Chunk
-    from bythebook.embeddings import Embedder, Identity
+    from bythebook.embeddings import Embedder, EmbedderId
     from bythebook.index import Calibration
-    from bythebook.index.qdrant.attached import Attachment
     from bythebook.index.qdrant.client import QdrantServer
 
     Progress = Callable[[str, int, int], None]
 
 
-class Survey:
-    """What is learned from one look at every point."""
+class CollectionScan:
+    """The result of one pass over all points."""
 
-    def __init__(self, found: Attachment, count: Callable[[str], int]) -> None:
-        self.found = found
+    def __init__(self, attachment: Attachment, count: Callable[[str], int]) -> None:
+        self.attachment = attachment
         self.points = 0
         self.records: list[ChunkRecord] = []
-        self.tally = Tally()
+        self.delta = VocabularyDelta()
         self.missing: Counter[str] = Counter()
-        self._layout = found.layout(count)
+        self._layout = attachment.layout(count)
         self._pages: dict[str, list[tuple[int, str, str, str]]] = defaultdict(list)
-        self._digest = hashlib.sha256(repr(found).encode())
+        self._digest = hashlib.sha256(repr(attachment).encode())
 
-    def take(self, points: Sequence[models.Record]) -> None:
+    def add(self, points: Sequence[models.Record]) -> None:
         for point in points:
             self.points += 1
-            chunk = self._layout.chunk(_id(point.id), point.payload or {})
+            chunk = self._layout.to_chunk(_point_id(point.id), point.payload or {})
             if chunk is None:
                 self.missing["text"] += 1
             else:
-                self._note(chunk)
+                self._add_chunk(chunk)
 
-    def _note(self, chunk: Chunk) -> None:
-        length = self.tally.add(chunk.embedded)
+    def _add_chunk(self, chunk: Chunk) -> None:
+        length = self.delta.add(chunk.embedded)
         headings = " > ".join(chunk.heading_hierarchy)
         self.records.append(ChunkRecord(chunk.chunk_id, chunk.url, chunk.content_hash, "", length, headings))
         self._pages[chunk.url].append((chunk.chunk_index, chunk.chunk_id, chunk.title, chunk.text))
@@ -80,40 +77,40 @@ class Survey:
         self.missing["url"] += chunk.url.startswith("urn:qdrant:")
 
     @property
-    def edition(self) -> str:
-        """A name that another look at the same collection gives again."""
+    def snapshot_name(self) -> str:
+        """The name of the snapshot. Another scan of the same content gives the same name."""
         return f"g000000-{self._digest.hexdigest()[:8]}"
 
     def pages(self) -> list[PageRecord]:
-        """A page for each address: the chunks there are of it, in their order."""
+        """A page for each URL, made of its chunks in order."""
         return [self._page(url, sorted(parts)) for url, parts in self._pages.items()]
 
     def _page(self, url: str, parts: Sequence[tuple[int, str, str, str]]) -> PageRecord:
         text = "\n\n".join(part[3] for part in parts)
         path = urlsplit(url).path.strip("/") or url
-        return PageRecord(url, self.found.collection, path, parts[0][2], "", text)
+        return PageRecord(url, self.attachment.collection, path, parts[0][2], "", text)
 
     def lacks(self) -> tuple[str, ...]:
-        return tuple(_lacking(self.found, self.missing, self.points))
+        return tuple(_describe_gaps(self.attachment, self.missing, self.points))
 
 
-def _id(point: Any) -> int | str:
+def _point_id(point: Any) -> int | str:
     return point if isinstance(point, int) else str(point)
 
 
-def _lacking(found: Attachment, missing: Counter[str], points: int) -> list[str]:
-    said = [
+def _describe_gaps(attachment: Attachment, missing: Counter[str], points: int) -> list[str]:
+    gaps = [
         "an index of words: passages are found by meaning alone",
         "the pages themselves: a quote's place is known within its chunk, and a page is the chunks there are of it",
     ]
     if missing["text"]:
-        said.append(f"text in {missing['text']} of {points} points: they are passed over")
+        gaps.append(f"text in {missing['text']} of {points} points: they are ignored")
     if missing["url"]:
-        said.append(
+        gaps.append(
             f"an absolute address in {missing['url']} points: their citations cannot be opened (site_url completes "
             "relative ones)"
         )
-    meant = {
+    descriptions = {
         "title": "titles: the last part of the address stands in for one",
         "chunk_index": "the order of chunks in their page",
         "heading_hierarchy": "headings: a passage is shown below its title alone",
@@ -122,57 +119,58 @@ def _lacking(found: Attachment, missing: Counter[str], points: int) -> list[str]
         "anchor": "anchors: a citation opens its page at the quote, without the section's anchor",
         "token_count": "token counts: they are counted when a passage is read",
     }
-    return said + [text for part, text in meant.items() if part not in found.fields]
+    return gaps + [text for part, text in descriptions.items() if part not in attachment.fields]
 
 
-def write_catalogue(path: Path, survey: Survey, identity: Identity) -> Words:
-    """Write down what was learned. Returns the words as they are weighed from now on."""
-    with closing(Catalogue.edit(path)) as catalogue:
-        for record in survey.records:
-            catalogue.put_chunk(record)
-        for page in survey.pages():
-            catalogue.put_page(page)
-        catalogue.count(survey.tally)
-        totals = catalogue.totals()
-        words = Words(stepped(totals.length / max(totals.chunks, 1)))
-        catalogue.state("average_length", words.average_length)
-        catalogue.state("identity", asdict(identity))
-        catalogue.state("published_at", datetime.now(UTC).isoformat(timespec="seconds"))
-        return words
+def write_catalog(path: Path, scan: CollectionScan, identity: EmbedderId) -> Bm25Terms:
+    """Write the result of a scan. Returns the term weights."""
+    with closing(Catalog.edit(path)) as catalog:
+        for record in scan.records:
+            catalog.put_chunk(record)
+        for page in scan.pages():
+            catalog.put_page(page)
+        catalog.apply_delta(scan.delta)
+        totals = catalog.totals()
+        bm25 = Bm25Terms(quantize_length(totals.length / max(totals.chunks, 1)))
+        catalog.set_fact("average_length", bm25.average_length)
+        catalog.set_fact("identity", asdict(identity))
+        catalog.set_fact("published_at", datetime.now(UTC).isoformat(timespec="seconds"))
+        return bm25
 
 
-_AT_ONCE = 256
-_LOOKED_AT = 256
-"""From how many points the names are told."""
-_COMPARED = 16
-LEAST_AGREEMENT = 0.5
-"""Vectors of the same text by the same model are alike even if a title was put in front; by another they are not."""
-_MEASURES = (models.Distance.COSINE, models.Distance.DOT)
+_SCROLL_BATCH = 256
+_SAMPLE_POINTS = 256
+"""The number of points from which the field names are recognised."""
+_SAMPLE_VECTORS = 16
+MIN_AGREEMENT = 0.5
+"""The minimum cosine between a stored vector and the embedder's vector of the same text. The same model exceeds it
+even if a title was prepended to the text; another model does not."""
+_DISTANCES = (models.Distance.COSINE, models.Distance.DOT)
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
-    """What a collection has, what it lacks, and what follows from that."""
+class AttachReport:
+    """What a collection has and lacks, and what follows from it."""
 
     url: str
     collection: str
     points: int
     chunks: int
-    """Points with text, which can be found and quoted."""
+    """Points with text. Only they can be found and quoted."""
     pages: int
     model: str
     dimension: int
     agreement: float
-    """How near the stored vectors are to what the embedder makes of the same texts, from -1 to 1."""
+    """The median cosine of stored vectors and the embedder's vectors of the same texts."""
     fields: Mapping[str, str]
-    """The collection's name for each part of a chunk it has."""
+    """The name of the payload field for each field of a chunk."""
     lacks: tuple[str, ...]
-    """What it does not have, and what that means."""
+    """What it does not have, with the consequences."""
     calibration: Calibration
 
 
-class Embedders(NamedTuple):
-    """Who finds, and who reads closely what was found, where that is another."""
+class EmbedderPair(NamedTuple):
+    """The embedder that searches, and the one that rescores, if it is another."""
 
     finder: Embedder
     reader: Embedder | None = None
@@ -181,29 +179,29 @@ class Embedders(NamedTuple):
 async def attach(
     server: QdrantServer,
     wanted: Attachment,
-    embedders: Embedders,
+    embedders: EmbedderPair,
     *,
     data_dir: Path,
     progress: Progress,
-) -> Findings:
-    """Look through the collection and serve it from now on. The vector and the fields are found out."""
+) -> AttachReport:
+    """Scan the collection and register it. The vector and the payload fields are detected."""
     embedder = embedders.finder
-    info = await _info(server, wanted.collection)
-    vector, params = _vector(info, wanted)
+    info = await _read_info(server, wanted.collection)
+    vector, params = _choose_vector(info, wanted)
     _check_vectors(params, embedder, wanted.collection)
-    some, _ = await _scroll(server, wanted.collection, None, limit=_LOOKED_AT)
-    found = replace(wanted, vector=vector, fields=recognised(point.payload or {} for point in some))
-    if "text" not in found.fields:
-        raise ConfigurationError(_no_text(found, some))
-    agreement = await _agreement(server, found, embedder, [point.id for point in some])
-    survey = Survey(found, embedder.count)
-    async for points, done in _all(server, found.collection):
-        survey.take(points)
+    some, _ = await _scroll(server, wanted.collection, None, limit=_SAMPLE_POINTS)
+    attachment = replace(wanted, vector=vector, fields=detect_fields(point.payload or {} for point in some))
+    if "text" not in attachment.fields:
+        raise ConfigurationError(_no_text_message(attachment, some))
+    agreement = await _measure_agreement(server, attachment, embedder, [point.id for point in some])
+    scan = CollectionScan(attachment, embedder.count_tokens)
+    async for points, done in _scroll_all(server, attachment.collection):
+        scan.add(points)
         progress("reading", done, max(info.points_count or 0, done))
-    return await _conclude(server, survey, embedders, data_dir=data_dir, agreement=agreement)
+    return await _publish(server, scan, embedders, data_dir=data_dir, agreement=agreement)
 
 
-async def _info(server: QdrantServer, collection: str) -> models.CollectionInfo:
+async def _read_info(server: QdrantServer, collection: str) -> models.CollectionInfo:
     listed = await server.read("listing collections", lambda client: client.get_collections())
     names = {each.name for each in listed.collections}
     aliases = await server.read("listing collections", lambda client: client.get_aliases())
@@ -213,13 +211,13 @@ async def _info(server: QdrantServer, collection: str) -> models.CollectionInfo:
         raise NotFound(f"there is no collection {collection!r} on {server.address}. There are: {others}.")
     if f"{targets.get(collection, collection)}-book" in names:
         raise InputError(
-            f"{collection!r} is a book that bythebook keeps itself. Set collection_name to it instead of attaching it."
+            f"{collection!r} is a book that bythebook manages. Set collection_name to it instead of attaching it."
         )
     return await server.read("looking at the collection", lambda client: client.get_collection(collection))
 
 
-def _vector(info: models.CollectionInfo, wanted: Attachment) -> tuple[str | None, models.VectorParams]:
-    """The vector to search: the only one, or the one that was named."""
+def _choose_vector(info: models.CollectionInfo, wanted: Attachment) -> tuple[str | None, models.VectorParams]:
+    """The vector to search: the only one, or the one given by name."""
     vectors = info.config.params.vectors
     if isinstance(vectors, models.VectorParams):
         if wanted.vector:
@@ -227,9 +225,7 @@ def _vector(info: models.CollectionInfo, wanted: Attachment) -> tuple[str | None
         return None, vectors
     named = dict(vectors or {})
     if not named:
-        raise ConfigurationError(
-            f"{wanted.collection!r} has no dense vectors, so that it cannot be searched by meaning."
-        )
+        raise ConfigurationError(f"{wanted.collection!r} has no dense vectors, so it cannot be searched by meaning.")
     name = wanted.vector or (next(iter(named)) if len(named) == 1 else "")
     if name not in named:
         raise InputError(
@@ -247,7 +243,7 @@ def _check_vectors(params: models.VectorParams, embedder: Embedder, collection: 
             f"{collection!r} has vectors of {params.size} dimensions, but {identity.model!r} makes "
             f"{identity.dimension}. Name the embedder it was filled with: --embedder NAME."
         )
-    if params.distance not in _MEASURES or params.multivector_config:
+    if params.distance not in _DISTANCES or params.multivector_config:
         kind = "several vectors to a point" if params.multivector_config else f"the distance {params.distance.value}"
         raise ConfigurationError(f"{collection!r} has {kind}. Only Cosine and Dot can be served.")
 
@@ -261,76 +257,76 @@ async def _scroll(
     )
 
 
-async def _all(server: QdrantServer, collection: str) -> AsyncIterator[tuple[Sequence[models.Record], int]]:
+async def _scroll_all(server: QdrantServer, collection: str) -> AsyncIterator[tuple[Sequence[models.Record], int]]:
     offset, done = None, 0
     while True:
-        points, offset = await _scroll(server, collection, offset, limit=_AT_ONCE)
+        points, offset = await _scroll(server, collection, offset, limit=_SCROLL_BATCH)
         done += len(points)
         yield points, done
         if offset is None:
             return
 
 
-def _no_text(found: Attachment, some: Sequence[models.Record]) -> str:
+def _no_text_message(attachment: Attachment, some: Sequence[models.Record]) -> str:
     names = sorted({name for point in some for name in point.payload or {}})
-    looked = ", ".join(NAMES["text"])
+    looked = ", ".join(FIELD_NAMES["text"])
     has = f"It has {', '.join(names)}." if names else "Its points have no payload, or there are none."
-    return f"{found.collection!r} has no text under a name that is known ({looked}). {has}"
+    return f"{attachment.collection!r} has no text in a field with a known name ({looked}). {has}"
 
 
-async def _agreement(server: QdrantServer, found: Attachment, embedder: Embedder, ids: list[Any]) -> float:
-    """How alike the stored vectors are to the embedder's. Raises ConfigurationError if they are another model's."""
-    store = QdrantStore(server, found.collection, Words(1.0), layout=found.layout(embedder.count))
-    step = max(len(ids) // _COMPARED, 1)
-    passages = list((await store.fetch([str(each) for each in ids[::step]])).values())[:_COMPARED]
+async def _measure_agreement(server: QdrantServer, attachment: Attachment, embedder: Embedder, ids: list[Any]) -> float:
+    """Compare stored vectors with the embedder's. Raises ConfigurationError if another model made them."""
+    store = QdrantStore(server, attachment.collection, Bm25Terms(1.0), layout=attachment.layout(embedder.count_tokens))
+    step = max(len(ids) // _SAMPLE_VECTORS, 1)
+    passages = list((await store.fetch([str(each) for each in ids[::step]])).values())[:_SAMPLE_VECTORS]
     if not passages:
-        raise ConfigurationError(f"no point of {found.collection!r} has both a text and a vector.")
-    own = [vector async for vector in embedder.documents([passage.chunk.text for passage in passages])]
+        raise ConfigurationError(f"no point of {attachment.collection!r} has both a text and a vector.")
+    own = [vector async for vector in embedder.embed_documents([passage.chunk.text for passage in passages])]
     stored = [passage.vector / max(float(np.linalg.norm(passage.vector)), 1e-12) for passage in passages]
     agreement = float(np.median([float(one @ other) for one, other in zip(own, stored, strict=True)]))
-    if agreement < LEAST_AGREEMENT:
+    if agreement < MIN_AGREEMENT:
         raise ConfigurationError(
-            f"the vectors of {found.collection!r} were not made by {embedder.identity.model!r}: for the same texts "
-            f"they agree by {agreement:.2f} of 1. Name the embedder it was filled with: --embedder NAME."
+            f"the vectors of {attachment.collection!r} were not made by {embedder.identity.model!r}: for the same "
+            f"texts they agree by {agreement:.2f} of 1. Name the embedder it was filled with: --embedder NAME."
         )
     return round(agreement, 3)
 
 
-async def _conclude(
-    server: QdrantServer, survey: Survey, embedders: Embedders, *, data_dir: Path, agreement: float
-) -> Findings:
-    """Write down what was learned, draw the book's line, and serve it from now on."""
-    if not survey.records:
-        raise ConfigurationError(f"no point of {survey.found.collection!r} has any text.")
+async def _publish(
+    server: QdrantServer, scan: CollectionScan, embedders: EmbedderPair, *, data_dir: Path, agreement: float
+) -> AttachReport:
+    """Write the catalog, calibrate the evidence cutoff, and register the collection."""
+    if not scan.records:
+        raise ConfigurationError(f"no point of {scan.attachment.collection!r} has any text.")
     embedder, reader = embedders
-    found = replace(survey.found, edition=survey.edition)
+    attachment = replace(scan.attachment, snapshot=scan.snapshot_name)
     before = read_attachment(data_dir)
-    path = attached_catalogue(data_dir, found.edition)
+    path = attached_catalog_path(data_dir, attachment.snapshot)
     draft = path.with_suffix(".part")
     path.parent.mkdir(parents=True, exist_ok=True)
     draft.unlink(missing_ok=True)
-    words = await asyncio.to_thread(write_catalogue, draft, survey, embedder.identity)
-    store = QdrantStore(server, found.collection, words, layout=found.layout(embedder.count))
-    with closing(Catalogue.edit(draft)) as catalogue:
-        edition = Edition(found.edition, store, catalogue, words, len(survey.records), UNTRIED)
-        calibration = await calibrate(edition, reader or embedder, Retriever(embedder, reader=reader))
-        catalogue.state("calibration", asdict(calibration))
-        pages = catalogue.totals().pages
+    bm25 = await asyncio.to_thread(write_catalog, draft, scan, embedder.identity)
+    store = QdrantStore(server, attachment.collection, bm25, layout=attachment.layout(embedder.count_tokens))
+    with closing(Catalog.edit(draft)) as catalog:
+        snapshot = IndexSnapshot(attachment.snapshot, store, catalog, bm25, len(scan.records), UNCALIBRATED)
+        calibration = await calibrate(snapshot, reader or embedder, Retriever(embedder, rescorer=reader))
+        catalog.set_fact("calibration", asdict(calibration))
+        pages = catalog.totals().pages
     draft.replace(path)
-    write_attachment(data_dir, found)
-    if before and before.edition != found.edition:
-        attached_catalogue(data_dir, before.edition).unlink(missing_ok=True)
+    write_attachment(data_dir, attachment)
+    if before and before.snapshot != attachment.snapshot:
+        attached_catalog_path(data_dir, before.snapshot).unlink(missing_ok=True)
     identity = embedder.identity
-    return Findings(
-        url=found.url,
-        collection=found.collection,
-        points=survey.points,
-        chunks=len(survey.records),
+    return AttachReport(
+        url=attachment.url,
+        collection=attachment.collection,
+        points=scan.points,
+        chunks=len(scan.records),
         pages=pages,
         model=identity.model,
         dimension=identity.dimension,
         agreement=agreement,
-        fields=found.fields,
-        lacks=survey.lacks(),
+        fields=attachment.fields,
+        lacks=scan.lacks(),
         calibration=calibration,
     )

@@ -1,6 +1,6 @@
-"""The plan: what differs between the sources and the book, reading as few pages as possible.
+"""The differences between the sources and the book: changed pages, changed chunks, and the vectors of new chunks.
 
-The changes: which chunks come and go, and the vector of each one that comes.
+As few pages as possible are read, and as few chunks as possible are embedded.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from bythebook.chunking import Chunk
-from bythebook.embeddings import as_they_come
+from bythebook.embeddings import embed_unordered
 from bythebook.errors import InputError
 from bythebook.index import Passage
-from bythebook.sources import Block, Coverage, LeftOut, Listed, Skipped, Unreadable
+from bythebook.sources import Block, Coverage, ExcludedPage, ListedPage, SkippedPage, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from bythebook.embeddings import Embedder, Vector
-    from bythebook.embeddings.checkpoint import Journal
+    from bythebook.embeddings.checkpoint import VectorCheckpoint
     from bythebook.index import PassageStore
-    from bythebook.index.catalog import Catalogue, ChunkRecord
-    from bythebook.index.provider import Edition
+    from bythebook.index.catalog import Catalog, ChunkRecord
+    from bythebook.index.provider import IndexSnapshot
     from bythebook.sources import Page, PageSource
     from bythebook.telemetry import Progress
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A page that is new, or differs from the one in the book."""
+class ChangedPage:
+    """A page that is new or differs from the one in the book."""
 
     page: Page
     path: str
@@ -44,41 +44,42 @@ class Found:
 
 
 @dataclass(slots=True)
-class Plan:
-    """What must change to bring the book up to its sources."""
+class IngestPlan:
+    """The changes that update the book from its sources."""
 
-    found: list[Found] = field(default_factory=list)
+    changed: list[ChangedPage] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     unchanged: int = 0
     coverage: dict[str, Coverage] = field(default_factory=dict)
-    """What was there and what of it could not be read, by the name of the source."""
-    stamps: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """How much of each source could be read, by the name of the source."""
+    fingerprints: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """The stamp and the fingerprint of each page that was read, by its URL."""
     order: dict[str, list[str]] = field(default_factory=dict)
     """The pages of each source by their URLs, in the order of the book."""
 
     @property
-    def skipped(self) -> tuple[Skipped, ...]:
+    def skipped(self) -> tuple[SkippedPage, ...]:
         return tuple(skipped for coverage in self.coverage.values() for skipped in coverage.skipped)
 
     @property
-    def left_out(self) -> tuple[LeftOut, ...]:
+    def left_out(self) -> tuple[ExcludedPage, ...]:
         return tuple(item for coverage in self.coverage.values() for item in coverage.left_out)
 
-    def is_reordered(self, book: Catalogue) -> bool:
-        """Whether the pages stand in another order than in the book."""
-        return any(list(book.order(source)) != urls for source, urls in self.order.items())
+    def is_reordered(self, book: Catalog) -> bool:
+        """Whether the order of the pages differs from the book."""
+        return any(list(book.page_order(source)) != urls for source, urls in self.order.items())
 
 
-class Stamps:
-    """Which fingerprint a page had when its source showed a certain stamp.
+class FingerprintCache:
+    """The fingerprint of each page at the stamp that its source last reported.
 
-    Only ever a hint that saves reading: when the file is lost or damaged, every page is read again.
+    It only saves reading. If the file is lost or damaged, every page is read again.
     """
 
     def __init__(self, folder: Path, recipe: str) -> None:
         self._path = folder / "stamps.json"
         self._recipe = recipe
-        self._known = self._read()
+        self._pages = self._read()
 
     def _read(self) -> dict[str, list[str]]:
         try:
@@ -88,226 +89,235 @@ class Stamps:
             return {}
         return pages if isinstance(pages, dict) else {}
 
-    def fingerprint(self, listed: Listed) -> str:
-        """The fingerprint the page must still have, empty when it may have changed."""
-        stamp, fingerprint = self._known.get(listed.url, ("", ""))
+    def get(self, listed: ListedPage) -> str:
+        """The fingerprint of the page if its stamp is unchanged; empty if the page may have changed."""
+        stamp, fingerprint = self._pages.get(listed.url, ("", ""))
         return fingerprint if stamp and stamp == listed.stamp else ""
 
-    def keep(self, stamps: dict[str, tuple[str, str]]) -> None:
-        """Remember these, in place of what was known of the same pages."""
-        pages = self._known | {url: list(stamp) for url, stamp in stamps.items()}
-        if pages == self._known:
+    def update(self, fingerprints: dict[str, tuple[str, str]]) -> None:
+        """Store stamps and fingerprints. They replace the entries of the same pages."""
+        pages = self._pages | {url: list(stamp) for url, stamp in fingerprints.items()}
+        if pages == self._pages:
             return
         new = self._path.with_suffix(".new")
         new.write_text(json.dumps({"recipe": self._recipe, "pages": pages}), encoding="utf-8")
         new.replace(self._path)
-        self._known = pages
+        self._pages = pages
 
 
-async def look_through(
+async def diff_sources(
     sources: Sequence[PageSource],
-    plan: Plan,
+    plan: IngestPlan,
     *,
-    book: Catalogue | None,
+    book: Catalog | None,
     recipe: str,
-    stamps: Stamps,
+    fingerprints: FingerprintCache,
     progress: Progress,
-) -> AsyncGenerator[Found]:
-    """Compare each source with what the book has of it. Each page that differs comes out as soon as it is read.
-
-    At the end the plan says everything.
-    """
+) -> AsyncGenerator[ChangedPage]:
+    """Compare each source with the book. Yields each changed page as soon as it is read, and completes `plan`."""
     seen: dict[str, str] = {}
     plan.coverage = {source.name: Coverage() for source in sources}
-    listings = [(source, await _listed(source, plan.coverage[source.name], seen)) for source in sources]
+    listings = [(source, await _list_pages(source, plan.coverage[source.name], seen)) for source in sources]
     if not any(listed for _, listed in listings):
-        raise InputError(_nothing_found(sources[0], plan.coverage[sources[0].name]))
+        raise InputError(_no_pages_message(sources[0], plan.coverage[sources[0].name]))
     plan.order = {source.name: [entry.url for entry in listed] for source, listed in listings if listed}
     for source, listed in listings:
         for done, entry in enumerate(listed, start=1):
             progress("reading", done, len(listed))
             try:
-                found = await _look_at(entry, source, book=book, plan=plan, recipe=recipe, stamps=stamps)
+                changed = await _compare_page(
+                    entry, source, book=book, plan=plan, recipe=recipe, fingerprints=fingerprints
+                )
             except Unreadable as exc:
-                plan.coverage[source.name].skipped.append(Skipped(entry.path, str(exc)))
+                plan.coverage[source.name].skipped.append(SkippedPage(entry.path, str(exc)))
                 continue
-            if found:
-                plan.found.append(found)
-                yield found
-        # A document that has become unreadable keeps the pages it had, as a page does.
-        before = book.fingerprints(source.name) if book and listed else {}
+            if changed:
+                plan.changed.append(changed)
+                yield changed
+        # A document that cannot be read any more is still listed, so the book keeps its pages.
+        before = book.page_fingerprints(source.name) if book and listed else {}
         plan.removed.extend(sorted(set(before) - {entry.url for entry in listed}))
-    if book is None and not plan.found:
+    if book is None and not plan.changed:
         raise InputError(f"no page could be read. Nothing was changed.{_reasons(plan.skipped)}")
-    # A page that went from one of these sources to another has not gone.
-    arriving = {found.page.url for found in plan.found}
-    plan.removed = [url for url in plan.removed if url not in arriving]
+    # A page that moved between two of these sources is not removed.
+    changed_urls = {changed.page.url for changed in plan.changed}
+    plan.removed = [url for url in plan.removed if url not in changed_urls]
 
 
-async def _listed(source: PageSource, coverage: Coverage, seen: dict[str, str]) -> list[Listed]:
-    """The pages of the source; two pages that would share an address are not both kept."""
-    listed: list[Listed] = []
+async def _list_pages(source: PageSource, coverage: Coverage, seen: dict[str, str]) -> list[ListedPage]:
+    """The pages of the source. A page whose URL is already in `seen` is skipped."""
+    listed: list[ListedPage] = []
     async for entry in source.listing():
-        if isinstance(entry, Skipped):
+        if isinstance(entry, SkippedPage):
             coverage.skipped.append(entry)
-        elif isinstance(entry, LeftOut):
+        elif isinstance(entry, ExcludedPage):
             coverage.left_out.append(entry)
         elif entry.url in seen:
-            coverage.skipped.append(Skipped(entry.path, f"has the same address as {seen[entry.url]}: {entry.url}"))
+            coverage.skipped.append(SkippedPage(entry.path, f"has the same address as {seen[entry.url]}: {entry.url}"))
         else:
             seen[entry.url] = entry.path
             listed.append(entry)
     coverage.listed = len(listed) + len(coverage.skipped)
     if not coverage.listed:
-        raise InputError(_nothing_found(source, coverage))
+        raise InputError(_no_pages_message(source, coverage))
     return listed
 
 
-def _nothing_found(source: PageSource, coverage: Coverage) -> str:
+def _no_pages_message(source: PageSource, coverage: Coverage) -> str:
     why = _reasons([*coverage.skipped, *coverage.left_out])
     return f"there are no pages in {source.name!r}. Is it the right place? Nothing was changed.{why}"
 
 
-def _reasons(skipped: Sequence[Skipped | LeftOut]) -> str:
+def _reasons(skipped: Sequence[SkippedPage | ExcludedPage]) -> str:
     return "".join(f"\n  {entry.path}: {entry.reason}" for entry in skipped[:5])
 
 
-async def _look_at(
-    listed: Listed, source: PageSource, *, book: Catalogue | None, plan: Plan, recipe: str, stamps: Stamps
-) -> Found | None:
-    """The page if it differs from the one in the book."""
-    before = book.page(listed.url) if book else None
-    if is_unchanged(source, listed, book=book, stamps=stamps):
+async def _compare_page(
+    listed: ListedPage,
+    source: PageSource,
+    *,
+    book: Catalog | None,
+    plan: IngestPlan,
+    recipe: str,
+    fingerprints: FingerprintCache,
+) -> ChangedPage | None:
+    """The page if it differs from the book, or None."""
+    before = book.get_page(listed.url) if book else None
+    if is_unchanged(source, listed, book=book, fingerprints=fingerprints):
         plan.unchanged += 1
         return None
     page = await source.read(listed)
-    now = fingerprint(page, recipe)
-    plan.stamps[listed.url] = (listed.stamp, now)
+    now = page_fingerprint(page, recipe)
+    plan.fingerprints[listed.url] = (listed.stamp, now)
     if before and before.fingerprint == now and before.source == source.name:
         plan.unchanged += 1
         return None
-    return Found(page, listed.path, source.name, now, is_new=before is None)
+    return ChangedPage(page, listed.path, source.name, now, is_new=before is None)
 
 
-def is_unchanged(source: PageSource, listed: Listed, *, book: Catalogue | None, stamps: Stamps) -> bool:
-    """Whether the page is known to be as it is in the book, without reading it."""
-    before = book.page(listed.url) if book else None
-    return before is not None and stamps.fingerprint(listed) == before.fingerprint and before.source == source.name
+def is_unchanged(
+    source: PageSource, listed: ListedPage, *, book: Catalog | None, fingerprints: FingerprintCache
+) -> bool:
+    """Whether the page is known to be unchanged without reading it."""
+    before = book.get_page(listed.url) if book else None
+    return before is not None and fingerprints.get(listed) == before.fingerprint and before.source == source.name
 
 
-def fingerprint(page: Page, recipe: str) -> str:
-    """Of everything the page's chunks depend on. When it was last touched is not among it."""
+def page_fingerprint(page: Page, recipe: str) -> str:
+    """A hash of everything that the chunks of a page depend on. The modification time is not part of it."""
     blocks = [[getattr(block, name) for name in Block.__slots__] for block in page.blocks]
     content = [recipe, page.url, page.title, page.text, blocks, page.module_name, page.chapter_id]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
-_AT_ONCE = 256
-_WRITTEN_AT_ONCE = 32
-"""Few, because the engine keeps the interpreter to itself while it writes, and embedding waits for its turn."""
+_FETCH_BATCH = 256
+_WRITE_BATCH = 32
+"""Small, because Qdrant Edge holds the GIL while it writes, and embedding waits."""
 
 
 @dataclass(slots=True)
-class Changes:
-    """Chunks to write, and records of those that go: dropped for good, or replaced by one with the same id."""
+class ChunkChanges:
+    """Chunks to write, and records of chunks to remove. A chunk with the same id in both is replaced."""
 
-    put: list[Chunk] = field(default_factory=list)
-    gone: list[ChunkRecord] = field(default_factory=list)
+    added: list[Chunk] = field(default_factory=list)
+    removed: list[ChunkRecord] = field(default_factory=list)
 
     @property
-    def dropped(self) -> list[str]:
-        """The ids that no chunk has any more."""
-        kept = {chunk.chunk_id for chunk in self.put}
-        return [record.chunk_id for record in self.gone if record.chunk_id not in kept]
+    def removed_ids(self) -> list[str]:
+        """The ids that are removed and not replaced."""
+        added = {chunk.chunk_id for chunk in self.added}
+        return [record.chunk_id for record in self.removed if record.chunk_id not in added]
 
-    def add(self, chunks: Sequence[Chunk], *, before: Iterable[ChunkRecord]) -> list[Chunk]:
-        """Compare the chunks of a page with the ones the book has of it. Returns those that must be written."""
+    def compare(self, chunks: Sequence[Chunk], *, before: Iterable[ChunkRecord]) -> list[Chunk]:
+        """Compare the chunks of a page with those in the book. Returns the chunks that must be written."""
         known = {record.chunk_id: record for record in before}
         same = {
             c.chunk_id for c in chunks if c.chunk_id in known and known[c.chunk_id].fingerprint == chunk_fingerprint(c)
         }
-        arriving = [chunk for chunk in chunks if chunk.chunk_id not in same]
-        self.put.extend(arriving)
-        self.gone.extend(record for chunk_id, record in known.items() if chunk_id not in same)
-        return arriving
+        added = [chunk for chunk in chunks if chunk.chunk_id not in same]
+        self.added.extend(added)
+        self.removed.extend(record for chunk_id, record in known.items() if chunk_id not in same)
+        return added
 
 
 def chunk_fingerprint(chunk: Chunk) -> str:
-    """Of everything that is stored of the chunk but the time: that alone is no reason to write it again."""
+    """A hash of everything stored of the chunk except the time, which alone does not require a write."""
     stored = {name: getattr(chunk, name) for name in Chunk.__slots__ if name != "created_at"}
     return hashlib.sha256(json.dumps(stored, sort_keys=True).encode()).hexdigest()
 
 
-class Vectors:
-    """Where the vectors of chunks come from: known ones first, the embedder only for the rest."""
+class ChunkVectors:
+    """The vectors of chunks: from the book and the checkpoint where they are known, else from the embedder."""
 
-    def __init__(self, embedder: Embedder, written: Mapping[str, Vector], book: Edition | None) -> None:
+    def __init__(self, embedder: Embedder, checkpointed: Mapping[str, Vector], book: IndexSnapshot | None) -> None:
         self._embedder = embedder
-        self._written = written
-        """Those a run that was killed has left in the journal, by the hash of their text, and those of this run."""
+        self._checkpointed = checkpointed
+        """The vectors of this run and of a run that was killed, by the hash of the text."""
         self._book = book
-        self._wanted: set[str] = set()
-        self._news = asyncio.Event()
+        self._requested: set[str] = set()
+        self._arrived = asyncio.Event()
 
     @cached_property
-    def _kept(self) -> dict[str, str]:
-        """The chunks of the book by the hash of their text: what only moved, or is said twice, keeps its vector."""
-        return self._book.catalogue.chunk_ids_by_content() if self._book else {}
+    def _in_book(self) -> dict[str, str]:
+        """The chunk ids of the book by the hash of the text. Moved and repeated texts reuse their vectors."""
+        return self._book.catalog.chunk_ids_by_content() if self._book else {}
 
-    async def missing(self, chunks: AsyncIterable[Chunk]) -> AsyncGenerator[Chunk]:
-        """Those nobody has a vector for yet, one for each text."""
+    async def select_missing(self, chunks: AsyncIterable[Chunk]) -> AsyncGenerator[Chunk]:
+        """The chunks without a known vector, one for each text."""
         async for chunk in chunks:
-            wanted = chunk.content_hash
-            if not (wanted in self._wanted or wanted in self._written or wanted in self._kept):
-                self._wanted.add(wanted)
+            content_hash = chunk.content_hash
+            if not (
+                content_hash in self._requested or content_hash in self._checkpointed or content_hash in self._in_book
+            ):
+                self._requested.add(content_hash)
                 yield chunk
 
-    async def embed(self, chunks: AsyncIterable[Chunk], *, journal: Journal, progress: Progress) -> int:
-        """Compute what is missing, writing each vector down at once. Returns how many that were."""
+    async def embed(self, chunks: AsyncIterable[Chunk], *, checkpoint: VectorCheckpoint, progress: Progress) -> int:
+        """Embed the missing texts, and checkpoint each vector at once. Returns their number."""
         hashes: list[str] = []
 
         async def texts() -> AsyncGenerator[str]:
-            async with aclosing(self.missing(chunks)) as missing:
+            async with aclosing(self.select_missing(chunks)) as missing:
                 async for chunk in missing:
                     hashes.append(chunk.content_hash)
                     yield chunk.embedded
 
         done = 0
-        async with aclosing(as_they_come(self._embedder, texts())) as vectors:
-            async for place, vector in vectors:
-                journal.add(hashes[place], vector)
-                self._news.set()
+        async with aclosing(embed_unordered(self._embedder, texts())) as vectors:
+            async for index, vector in vectors:
+                checkpoint.add(hashes[index], vector)
+                self._arrived.set()
                 done += 1
-                progress("embedding", done, len(self._wanted))
+                progress("embedding", done, len(self._requested))
         return done
 
     async def passages(self, chunks: Sequence[Chunk]) -> AsyncGenerator[list[Passage]]:
-        """The chunks with their vectors, some at a time, as soon as they are there. Another task embeds them."""
-        for first in range(0, len(chunks), _WRITTEN_AT_ONCE):
-            batch = chunks[first : first + _WRITTEN_AT_ONCE]
+        """The chunks with their vectors in batches, as soon as the vectors exist. Another task embeds them."""
+        for first in range(0, len(chunks), _WRITE_BATCH):
+            batch = chunks[first : first + _WRITE_BATCH]
             while not all(self._is_known(chunk) for chunk in reversed(batch)):
-                self._news.clear()
-                await self._news.wait()
-            known = await self._of(batch)
-            yield [Passage(chunk, known[chunk.content_hash]) for chunk in batch]
+                self._arrived.clear()
+                await self._arrived.wait()
+            vectors = await self._fetch(batch)
+            yield [Passage(chunk, vectors[chunk.content_hash]) for chunk in batch]
 
     def _is_known(self, chunk: Chunk) -> bool:
-        return chunk.content_hash in self._written or chunk.content_hash in self._kept
+        return chunk.content_hash in self._checkpointed or chunk.content_hash in self._in_book
 
-    async def _of(self, chunks: Sequence[Chunk]) -> dict[str, Vector]:
-        """The vectors of these chunks by the hash of their text: as just computed, or as the book has them."""
+    async def _fetch(self, chunks: Sequence[Chunk]) -> dict[str, Vector]:
+        """The vectors of these chunks, by the hash of the text."""
         hashes = {chunk.content_hash for chunk in chunks}
-        vectors = {hashed: self._written[hashed] for hashed in hashes if hashed in self._written}
+        vectors = {hashed: self._checkpointed[hashed] for hashed in hashes if hashed in self._checkpointed}
         if self._book and (rest := hashes - vectors.keys()):
-            kept = await self._book.store.fetch([self._kept[hashed] for hashed in rest])
-            vectors |= {passage.chunk.content_hash: passage.vector for passage in kept.values()}
+            passages = await self._book.store.fetch([self._in_book[hashed] for hashed in rest])
+            vectors |= {passage.chunk.content_hash: passage.vector for passage in passages.values()}
         return vectors
 
 
-async def leaving(store: PassageStore, changes: Changes) -> list[Passage]:
-    """The passages that are dropped or replaced, as the book has them now."""
-    ids = [record.chunk_id for record in changes.gone]
+async def fetch_removed_passages(store: PassageStore, changes: ChunkChanges) -> list[Passage]:
+    """The passages that are removed or replaced, as they are in the book."""
+    ids = [record.chunk_id for record in changes.removed]
     passages: list[Passage] = []
-    for first in range(0, len(ids), _AT_ONCE):
-        passages.extend((await store.fetch(ids[first : first + _AT_ONCE])).values())
+    for first in range(0, len(ids), _FETCH_BATCH):
+        passages.extend((await store.fetch(ids[first : first + _FETCH_BATCH])).values())
     return passages

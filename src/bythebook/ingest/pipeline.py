@@ -1,8 +1,7 @@
-"""One ingest from start to end: read, cut, embed, write, publish; the first four at the same time.
+"""The ingest pipeline: read, split, embed, write, publish. The first four run concurrently.
 
-The draft: the next generation while it is being written.
-
-The engine of an ingest: who reads, cuts and embeds, where that is not this process alone.
+An `IngestEngine` reads, splits and embeds, in this process or on a cluster. A `GenerationDraft` writes the next
+generation of the index.
 """
 
 from __future__ import annotations
@@ -17,19 +16,28 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
-from bythebook.chunking.splitter import split
-from bythebook.concurrency import together
-from bythebook.embeddings.checkpoint import Journal, recorded
+from bythebook.chunking.splitter import split_page
+from bythebook.concurrency import gather
+from bythebook.embeddings.checkpoint import VectorCheckpoint, read_checkpoint
 from bythebook.errors import BookError, InputError
-from bythebook.index.catalog import Catalogue, ChunkRecord, PageRecord, Totals
-from bythebook.index.coverage import remember_coverage
+from bythebook.index.catalog import Catalog, CatalogTotals, ChunkRecord, PageRecord
+from bythebook.index.coverage import save_coverage
 from bythebook.index.edge_store import EdgeStore
 from bythebook.index.generations import DRAFT
-from bythebook.index.provider import CATALOGUE, SHARD, Edition, open_edition
-from bythebook.index.terms import Tally, Words, stepped
-from bythebook.ingest import Report
-from bythebook.ingest.diff import Changes, Plan, Stamps, Vectors, chunk_fingerprint, is_unchanged, leaving, look_through
-from bythebook.retrieval.calibration import UNTRIED, calibrate, is_current, still_holds
+from bythebook.index.provider import CATALOG_FILE, SHARD_FOLDER, IndexSnapshot, open_snapshot
+from bythebook.index.terms import Bm25Terms, VocabularyDelta, quantize_length
+from bythebook.ingest import IngestReport
+from bythebook.ingest.diff import (
+    ChunkChanges,
+    ChunkVectors,
+    FingerprintCache,
+    IngestPlan,
+    chunk_fingerprint,
+    diff_sources,
+    fetch_removed_passages,
+    is_unchanged,
+)
+from bythebook.retrieval.calibration import UNCALIBRATED, calibrate, is_current, is_valid_for
 from bythebook.retrieval.retriever import Retriever
 from bythebook.telemetry import log, span
 
@@ -38,106 +46,145 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bythebook.chunking import Chunk
-    from bythebook.chunking.splitter import Sizes
+    from bythebook.chunking.splitter import ChunkSizes
     from bythebook.embeddings import Embedder
     from bythebook.index import Passage
     from bythebook.index.generations import Generations
-    from bythebook.ingest.diff import Found
-    from bythebook.sources import Listed, Page, PageSource
+    from bythebook.ingest.diff import ChangedPage
+    from bythebook.sources import ListedPage, Page, PageSource
     from bythebook.telemetry import Progress
 
 
 T = TypeVar("T")
 
-READERS = 2
-"""Raised when the same file gives other pages than before, so that unchanged files are read again."""
+READER_VERSION = 2
+"""Incremented when the readers produce other pages from the same file, so that unchanged files are read again."""
+
+
+UnchangedTest: TypeAlias = "Callable[[PageSource, ListedPage], bool]"
+"""Whether a page is known to be unchanged, so that it is not read."""
+
+
+class IngestEngine(Protocol):
+    """Does the expensive work of an ingest. Every engine produces the same pages, chunks and vectors."""
+
+    def source(self, source: PageSource, is_unchanged: UnchangedTest) -> PageSource:
+        """The same source, read by the engine."""
+        ...
+
+    def split(self, page: Page, *, count: Callable[[str], int], sizes: ChunkSizes) -> list[Chunk]:
+        """The chunks of a page."""
+        ...
+
+    def embedder(self, embedder: Embedder) -> Embedder:
+        """The same embedder, run by the engine."""
+        ...
+
+
+class LocalEngine:
+    """Does the work in this process."""
+
+    def source(self, source: PageSource, is_unchanged: UnchangedTest) -> PageSource:
+        del is_unchanged
+        return source
+
+    def split(self, page: Page, *, count: Callable[[str], int], sizes: ChunkSizes) -> list[Chunk]:
+        return list(split_page(page, count=count, sizes=sizes))
+
+    def embedder(self, embedder: Embedder) -> Embedder:
+        return embedder
+
+
+LOCAL_ENGINE = LocalEngine()
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
-    """Everything an ingest works with."""
+class IngestContext:
+    """The settings and collaborators of an ingest."""
 
     folder: Path
     generations: Generations
     embedder: Embedder
-    sizes: Sizes
+    sizes: ChunkSizes
     progress: Progress
     reader: Embedder | None = None
-    """Who reads closely what the embedder finds, where it is another one."""
-    engine: Engine | None = None
-    """Who reads, cuts and embeds, where that is not this process alone."""
+    """The embedder that rescores passages, if it is not `embedder`."""
+    engine: IngestEngine = LOCAL_ENGINE
 
     @property
     def recipe(self) -> str:
-        """How pages become chunks. With another recipe every page is a changed page."""
-        return json.dumps([READERS, asdict(self.sizes)])
+        """The versions and sizes that determine the chunks of a page. If they change, every page counts as changed."""
+        return json.dumps([READER_VERSION, asdict(self.sizes)])
 
-    def cut(self, page: Page) -> list[Chunk]:
-        elsewhere = self.engine.cut(page) if self.engine else None
-        return elsewhere or list(split(page, count=self.embedder.count, sizes=self.sizes))
+    def split(self, page: Page) -> list[Chunk]:
+        return self.engine.split(page, count=self.embedder.count_tokens, sizes=self.sizes)
 
 
 @dataclass(frozen=True, slots=True)
-class _Survey:
-    """What differs. It grows while the sources are looked through."""
+class IngestDiff:
+    """The differences between the sources and the book. It grows while the sources are read."""
 
-    workshop: Workshop
+    context: IngestContext
     sources: Sequence[PageSource]
-    book: Edition | None
-    stamps: Stamps
-    plan: Plan = field(default_factory=Plan)
-    changes: Changes = field(default_factory=Changes)
+    book: IndexSnapshot | None
+    fingerprints: FingerprintCache
+    plan: IngestPlan = field(default_factory=IngestPlan)
+    changes: ChunkChanges = field(default_factory=ChunkChanges)
 
-    async def chunks(self, *, alone: bool) -> AsyncGenerator[Chunk]:
-        """Read and cut what differs. Each chunk that must be written comes out as soon as its page is cut."""
-        work, catalogue = self.workshop, self.book.catalogue if self.book else None
-        pages = look_through(
-            self.sources, self.plan, book=catalogue, recipe=work.recipe, stamps=self.stamps, progress=work.progress
+    async def chunks(self, *, prune: bool) -> AsyncGenerator[Chunk]:
+        """Read and split the changed pages. Yields each chunk to write as soon as its page is split."""
+        context, catalog = self.context, self.book.catalog if self.book else None
+        pages = diff_sources(
+            self.sources,
+            self.plan,
+            book=catalog,
+            recipe=context.recipe,
+            fingerprints=self.fingerprints,
+            progress=context.progress,
         )
-        async with aclosing(pages) as differing:
-            async for found in differing:
-                cut = await asyncio.to_thread(work.cut, found.page)
-                before = catalogue.chunks([found.page.url]) if catalogue else []
-                for chunk in self.changes.add(cut, before=before):
+        async with aclosing(pages) as changed_pages:
+            async for changed in changed_pages:
+                chunks = await asyncio.to_thread(context.split, changed.page)
+                before = catalog.chunks_of_pages([changed.page.url]) if catalog else []
+                for chunk in self.changes.compare(chunks, before=before):
                     yield chunk
-        if catalogue:
-            if alone:
-                self.plan.removed.extend(_of_other_sources(catalogue, self.sources, self.plan))
-            self.changes.gone.extend(catalogue.chunks(self.plan.removed))
+        if catalog:
+            if prune:
+                self.plan.removed.extend(_pages_of_other_sources(catalog, self.sources, self.plan))
+            self.changes.removed.extend(catalog.chunks_of_pages(self.plan.removed))
 
     @property
-    def calls_for_work(self) -> bool:
+    def is_new_generation_needed(self) -> bool:
         changes, plan = self.changes, self.plan
-        if changes.put or changes.gone or plan.found or plan.removed or self.book is None:
+        if changes.added or changes.removed or plan.changed or plan.removed or self.book is None:
             return True
-        # A line drawn for another rule is drawn again, also when no page has changed.
-        return plan.is_reordered(self.book.catalogue) or not is_current(self.book.calibration)
+        # A calibration for other parameters is repeated even if no page has changed.
+        return plan.is_reordered(self.book.catalog) or not is_current(self.book.calibration)
 
 
-async def ingest(workshop: Workshop, sources: Sequence[PageSource], *, alone: bool, rebuild: bool) -> Report:
-    """Bring the book up to its sources and publish the result as a new generation, if anything changed.
+async def ingest(context: IngestContext, sources: Sequence[PageSource], *, prune: bool, rebuild: bool) -> IngestReport:
+    """Update the book from its sources, and publish a new generation if anything changed.
 
-    Pages of other sources stay, unless the given ones shall stand `alone`. With `rebuild` nothing of the old index
-    is used again.
+    Pages of other sources stay, unless `prune` is set. With `rebuild` nothing of the old index is reused.
     """
     started = time.perf_counter()
-    with span("ingest"), workshop.generations.writing():
-        workshop.generations.sweep()
+    with span("ingest"), context.generations.writing():
+        context.generations.sweep()
         with ExitStack() as stack:
-            survey = _survey(workshop, sources, stack, alone=alone, rebuild=rebuild)
-            generation, embedded = await _carry_out(survey, alone=alone)
-        survey.stamps.keep(survey.plan.stamps)
-        remember_coverage(workshop.folder, survey.plan.coverage)
-        workshop.generations.sweep()
-        totals = _totals(workshop.generations)
-        report = _report(survey.plan, totals, generation=generation, embedded=embedded, started=started)
-        _tell(report)
+            diff = _open_diff(context, sources, stack, prune=prune, rebuild=rebuild)
+            generation, embedded = await _run_diff(diff, prune=prune)
+        diff.fingerprints.update(diff.plan.fingerprints)
+        save_coverage(context.folder, diff.plan.coverage)
+        context.generations.sweep()
+        totals = _read_totals(context.generations)
+        report = _make_report(diff.plan, totals, generation=generation, embedded=embedded, started=started)
+        _log_report(report)
         return report
 
 
-def _tell(report: Report) -> None:
+def _log_report(report: IngestReport) -> None:
     log(
-        "ingested",
+        "ingest_completed",
         generation=report.generation,
         pages=report.pages,
         chunks=report.chunks,
@@ -150,111 +197,109 @@ def _tell(report: Report) -> None:
     )
 
 
-def _totals(generations: Generations) -> Totals:
-    """The size of the book as it is now, read from its catalogue alone."""
-    with generations.reading() as folder, closing(Catalogue.open(folder / CATALOGUE)) as catalogue:
-        return catalogue.totals()
+def _read_totals(generations: Generations) -> CatalogTotals:
+    """The size of the current book, from its catalog."""
+    with generations.reading() as folder, closing(Catalog.open(folder / CATALOG_FILE)) as catalog:
+        return catalog.totals()
 
 
-async def rehearse(workshop: Workshop, sources: Sequence[PageSource], *, alone: bool, rebuild: bool) -> Report:
-    """What `ingest` would do, writing nothing."""
+async def plan_ingest(
+    context: IngestContext, sources: Sequence[PageSource], *, prune: bool, rebuild: bool
+) -> IngestReport:
+    """The report of an `ingest` with the same arguments. Writes nothing."""
     started = time.perf_counter()
     with ExitStack() as stack:
-        survey = _survey(workshop, sources, stack, alone=alone, rebuild=rebuild)
-        written = recorded(workshop.folder, workshop.embedder.identity)
-        vectors = Vectors(workshop.embedder, written, survey.book)
-        missing = [chunk async for chunk in vectors.missing(survey.chunks(alone=alone))]
-        before = survey.book.catalogue.totals() if survey.book else Totals(0, 0, 0)
+        diff = _open_diff(context, sources, stack, prune=prune, rebuild=rebuild)
+        written = read_checkpoint(context.folder, context.embedder.identity)
+        vectors = ChunkVectors(context.embedder, written, diff.book)
+        missing = [chunk async for chunk in vectors.select_missing(diff.chunks(prune=prune))]
+        before = diff.book.catalog.totals() if diff.book else CatalogTotals(0, 0, 0)
         after = before._replace(
-            pages=before.pages + sum(found.is_new for found in survey.plan.found) - len(survey.plan.removed),
-            chunks=before.chunks + len(survey.changes.put) - len(survey.changes.gone),
+            pages=before.pages + sum(changed.is_new for changed in diff.plan.changed) - len(diff.plan.removed),
+            chunks=before.chunks + len(diff.changes.added) - len(diff.changes.removed),
         )
-        return _report(survey.plan, after, generation="", embedded=len(missing), started=started)
+        return _make_report(diff.plan, after, generation="", embedded=len(missing), started=started)
 
 
-def _survey(
-    workshop: Workshop, sources: Sequence[PageSource], stack: ExitStack, *, alone: bool, rebuild: bool
-) -> _Survey:
+def _open_diff(
+    context: IngestContext, sources: Sequence[PageSource], stack: ExitStack, *, prune: bool, rebuild: bool
+) -> IngestDiff:
     book = None
-    if rebuild and not alone:
-        _refuse_to_forget(workshop.generations, sources)
-    if not rebuild and workshop.generations.current():
-        book = open_edition(workshop.generations, workshop.embedder.identity, stack)
-    stamps = Stamps(workshop.folder, workshop.recipe)
-    if workshop.engine:
-        unchanged = partial(is_unchanged, book=book.catalogue if book else None, stamps=stamps)
-        sources = [workshop.engine.source(source, unchanged) for source in sources]
-    return _Survey(workshop, sources, book, stamps)
+    if rebuild and not prune:
+        _check_rebuild_sources(context.generations, sources)
+    if not rebuild and context.generations.current():
+        book = open_snapshot(context.generations, context.embedder.identity, stack)
+    fingerprints = FingerprintCache(context.folder, context.recipe)
+    unchanged = partial(is_unchanged, book=book.catalog if book else None, fingerprints=fingerprints)
+    return IngestDiff(context, [context.engine.source(source, unchanged) for source in sources], book, fingerprints)
 
 
-def _refuse_to_forget(generations: Generations, sources: Sequence[PageSource]) -> None:
-    """A rebuild has only the sources it is given: it must be given all of them."""
+def _check_rebuild_sources(generations: Generations, sources: Sequence[PageSource]) -> None:
+    """Raise InputError if a rebuild would lose the pages of sources that are not given."""
     try:
-        with generations.reading() as folder, closing(Catalogue.open(folder / CATALOGUE)) as catalogue:
-            known = catalogue.sources()
+        with generations.reading() as folder, closing(Catalog.open(folder / CATALOG_FILE)) as catalog:
+            known = catalog.page_counts()
     except BookError:
-        return  # There is no book, or it is damaged, which is what a rebuild is for.
+        return  # There is no book, or it is damaged. A rebuild repairs it.
     given = {source.name for source in sources}
     if others := [name for name in known if name not in given]:
         raise InputError(
-            f"a rebuild makes the index from nothing, and would lose the pages of {', '.join(map(repr, others))}. "
-            "Name all sources, or add --alone to leave those pages out. Nothing was changed."
+            f"a rebuild makes a new index, and would lose the pages of {', '.join(map(repr, others))}. "
+            "Name all sources, or add --prune to remove those pages. Nothing was changed."
         )
 
 
-def _of_other_sources(catalogue: Catalogue, sources: Sequence[PageSource], plan: Plan) -> list[str]:
-    """The pages that only sources not given now have."""
-    arriving = {found.page.url for found in plan.found}
+def _pages_of_other_sources(catalog: Catalog, sources: Sequence[PageSource], plan: IngestPlan) -> list[str]:
+    """The pages that belong only to sources that are not given now."""
+    changed_urls = {changed.page.url for changed in plan.changed}
     given = {source.name for source in sources}
-    others = [name for name in catalogue.sources() if name not in given]
-    return [url for name in others for url in catalogue.fingerprints(name) if url not in arriving]
+    others = [name for name in catalog.page_counts() if name not in given]
+    return [url for name in others for url in catalog.page_fingerprints(name) if url not in changed_urls]
 
 
-async def _carry_out(survey: _Survey, *, alone: bool) -> tuple[str, int]:
-    """Read, embed and write, all at once, and publish. Returns the generation and how many chunks were embedded.
+async def _run_diff(diff: IngestDiff, *, prune: bool) -> tuple[str, int]:
+    """Read, embed and write concurrently, and publish. Returns the generation and the number of embedded chunks.
 
-    Reading runs ahead: how the words of a chunk are weighed depends on all the others, so that nothing can be written
-    before everything is read.
+    Writing starts when everything is read: the term weights of a chunk depend on all other chunks.
     """
-    work = survey.workshop
-    cut: asyncio.Queue[Chunk | None] = asyncio.Queue()
+    context = diff.context
+    chunks: asyncio.Queue[Chunk | None] = asyncio.Queue()
     everything_read = asyncio.Event()
     name, embedded = "", 0
-    with closing(Journal(work.folder, work.embedder.identity)) as journal:
-        embedder = work.engine.embedder(work.embedder) if work.engine else work.embedder
-        vectors = Vectors(embedder, journal.vectors, survey.book)
+    with closing(VectorCheckpoint(context.folder, context.embedder.identity)) as checkpoint:
+        vectors = ChunkVectors(context.engine.embedder(context.embedder), checkpoint.vectors, diff.book)
 
         async def read() -> None:
             with span("reading"):
-                async for chunk in survey.chunks(alone=alone):
-                    cut.put_nowait(chunk)
-            cut.put_nowait(None)
+                async for chunk in diff.chunks(prune=prune):
+                    chunks.put_nowait(chunk)
+            chunks.put_nowait(None)
             everything_read.set()
 
         async def embed() -> None:
             nonlocal embedded
             with span("embedding chunks"):
-                embedded = await vectors.embed(_until_none(cut), journal=journal, progress=work.progress)
+                embedded = await vectors.embed(_until_none(chunks), checkpoint=checkpoint, progress=context.progress)
 
         async def write() -> None:
             nonlocal name
             await everything_read.wait()
-            if survey.calls_for_work:
+            if diff.is_new_generation_needed:
                 with span("writing"):
-                    name = await _publish(survey, vectors)
+                    name = await _publish(diff, vectors)
 
-        await together(read(), embed(), write())
+        await gather(read(), embed(), write())
         if name:
-            journal.clear()
+            checkpoint.clear()
     return name, embedded
 
 
-async def _publish(survey: _Survey, vectors: Vectors) -> str:
-    old = await leaving(survey.book.store, survey.changes) if survey.book else []
-    work = survey.workshop
-    draft = Draft(work.generations, work.embedder, survey.book, work.reader)
-    async with aclosing(vectors.passages(survey.changes.put)) as passages:
-        return await draft.publish(survey.plan, survey.changes, passages=passages, leaving=old)
+async def _publish(diff: IngestDiff, vectors: ChunkVectors) -> str:
+    removed = await fetch_removed_passages(diff.book.store, diff.changes) if diff.book else []
+    context = diff.context
+    draft = GenerationDraft(context.generations, context.embedder, diff.book, context.reader)
+    async with aclosing(vectors.passages(diff.changes.added)) as passages:
+        return await draft.publish(diff.plan, diff.changes, passages=passages, removed=removed)
 
 
 async def _until_none(queue: asyncio.Queue[T | None]) -> AsyncGenerator[T]:
@@ -262,13 +307,15 @@ async def _until_none(queue: asyncio.Queue[T | None]) -> AsyncGenerator[T]:
         yield item
 
 
-def _report(plan: Plan, totals: Totals, *, generation: str, embedded: int, started: float) -> Report:
-    added = sum(found.is_new for found in plan.found)
-    return Report(
+def _make_report(
+    plan: IngestPlan, totals: CatalogTotals, *, generation: str, embedded: int, started: float
+) -> IngestReport:
+    added = sum(changed.is_new for changed in plan.changed)
+    return IngestReport(
         pages=totals.pages,
         chunks=totals.chunks,
         added=added,
-        changed=len(plan.found) - added,
+        changed=len(plan.changed) - added,
         removed=len(plan.removed),
         unchanged=plan.unchanged,
         skipped=plan.skipped,
@@ -279,105 +326,112 @@ def _report(plan: Plan, totals: Totals, *, generation: str, embedded: int, start
     )
 
 
-_AT_ONCE = 512
+_COPY_BATCH = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
-    """Writes a generation from the current one, or from nothing. Readers see none of it before it is published."""
+class GenerationDraft:
+    """The next generation, made from the current one or from nothing. It is invisible until it is published."""
 
     generations: Generations
     embedder: Embedder
-    book: Edition | None
+    book: IndexSnapshot | None
     reader: Embedder | None = None
-    """Who reads closely what the embedder finds, where it is another one."""
+    """The embedder that rescores passages, if it is not `embedder`."""
 
     async def publish(
-        self, plan: Plan, changes: Changes, *, passages: AsyncIterable[Sequence[Passage]], leaving: Sequence[Passage]
+        self,
+        plan: IngestPlan,
+        changes: ChunkChanges,
+        *,
+        passages: AsyncIterable[Sequence[Passage]],
+        removed: Sequence[Passage],
     ) -> str:
-        """Write the changes, the passages as they come, and make the result current. Returns the generation's name."""
+        """Write the changes and the passages, and make the result current. Returns the name of the generation."""
         folder = await asyncio.to_thread(self._folder)
-        words = await asyncio.to_thread(self._write_catalogue, folder / CATALOGUE, plan, changes, leaving)
-        store = await self._store(folder / SHARD, words, changes)
+        bm25 = await asyncio.to_thread(self._write_catalog, folder / CATALOG_FILE, plan, changes, removed)
+        store = await self._store(folder / SHARD_FOLDER, bm25, changes)
         with closing(store):
-            await store.change(put=[], drop=changes.dropped)
+            await store.update(put=[], drop=changes.removed_ids)
             async for batch in passages:
-                await store.change(put=batch, drop=[])
-            await self._calibrate(folder, store, words)
-        # The engine clears journals away when it first opens what was written. Once published, nothing may go away:
-        # other processes read it, and the next draft is copied from it.
-        EdgeStore.open(folder / SHARD, words).close()
+                await store.update(put=batch, drop=[])
+            await self._calibrate(folder, store, bm25)
+        # Opening the shard deletes its write-ahead logs. That must happen before publishing: afterwards other
+        # processes read the files and the next draft is copied from them.
+        EdgeStore.open(folder / SHARD_FOLDER, bm25).close()
         return self.generations.publish()
 
     def _folder(self) -> Path:
         return self.generations.draft_of_current() if self.book else self.generations.empty_draft()
 
-    async def _calibrate(self, folder: Path, store: EdgeStore, words: Words) -> None:
-        """Draw the book's line between covered and not, unless it is still much the book it was drawn for."""
-        with closing(Catalogue.edit(folder / CATALOGUE)) as catalogue:
-            chunks = catalogue.chunk_count()
-            if self.book and still_holds(self.book.calibration, chunks):
+    async def _calibrate(self, folder: Path, store: EdgeStore, bm25: Bm25Terms) -> None:
+        """Calibrate the evidence cutoff, unless the book has changed little since the last calibration."""
+        with closing(Catalog.edit(folder / CATALOG_FILE)) as catalog:
+            chunks = catalog.chunk_count()
+            if self.book and is_valid_for(self.book.calibration, chunks):
                 return
-            edition = Edition(DRAFT, store, catalogue, words, chunks, UNTRIED)
-            retriever = Retriever(self.embedder, reader=self.reader)
-            calibration = await calibrate(edition, self.reader or self.embedder, retriever)
-            catalogue.state("calibration", asdict(calibration))
+            snapshot = IndexSnapshot(DRAFT, store, catalog, bm25, chunks, UNCALIBRATED)
+            retriever = Retriever(self.embedder, rescorer=self.reader)
+            calibration = await calibrate(snapshot, self.reader or self.embedder, retriever)
+            catalog.set_fact("calibration", asdict(calibration))
 
-    def _write_catalogue(self, path: Path, plan: Plan, changes: Changes, leaving: Sequence[Passage]) -> Words:
-        """Record the pages, the chunks and their terms. Returns the words as they are weighed from now on."""
-        with closing(Catalogue.edit(path)) as catalogue:
+    def _write_catalog(
+        self, path: Path, plan: IngestPlan, changes: ChunkChanges, removed: Sequence[Passage]
+    ) -> Bm25Terms:
+        """Write the pages, the chunks and their terms. Returns the new term weights."""
+        with closing(Catalog.edit(path)) as catalog:
             for url in plan.removed:
-                catalogue.drop_page(url)
-            for found in plan.found:
-                catalogue.put_page(_page_record(found))
-            _arrange(catalogue, plan)
-            for record in changes.gone:
-                catalogue.drop_chunk(record.chunk_id)
-            _count(catalogue, changes.put, leaving)
-            totals = catalogue.totals()
-            words = Words(stepped(totals.length / max(totals.chunks, 1)))
-            catalogue.state("average_length", words.average_length)
-            catalogue.state("identity", asdict(self.embedder.identity))
-            catalogue.state("published_at", datetime.now(UTC).isoformat(timespec="seconds"))
-            return words
+                catalog.drop_page(url)
+            for changed in plan.changed:
+                catalog.put_page(_page_record(changed))
+            _write_order(catalog, plan)
+            for record in changes.removed:
+                catalog.drop_chunk(record.chunk_id)
+            _write_chunks(catalog, changes.added, removed)
+            totals = catalog.totals()
+            bm25 = Bm25Terms(quantize_length(totals.length / max(totals.chunks, 1)))
+            catalog.set_fact("average_length", bm25.average_length)
+            catalog.set_fact("identity", asdict(self.embedder.identity))
+            catalog.set_fact("published_at", datetime.now(UTC).isoformat(timespec="seconds"))
+            return bm25
 
-    async def _store(self, folder: Path, words: Words, changes: Changes) -> EdgeStore:
-        """The shard to write to: the copied one, or a new one when every word must be weighed anew."""
+    async def _store(self, folder: Path, bm25: Bm25Terms, changes: ChunkChanges) -> EdgeStore:
+        """The shard to write to: the copied one, or a new one if all term weights have changed."""
         if self.book is None:
-            return EdgeStore.create(folder, words, dimension=self.embedder.identity.dimension)
-        if self.book.words.average_length == words.average_length:
-            return EdgeStore.open(folder, words)
+            return EdgeStore.create(folder, bm25, dimension=self.embedder.identity.dimension)
+        if self.book.bm25.average_length == bm25.average_length:
+            return EdgeStore.open(folder, bm25)
         shutil.rmtree(folder)
-        store = EdgeStore.create(folder, words, dimension=self.embedder.identity.dimension)
-        gone = {record.chunk_id for record in changes.gone}
-        staying = [chunk_id for chunk_id in self.book.catalogue.all_chunk_ids() if chunk_id not in gone]
-        for first in range(0, len(staying), _AT_ONCE):
-            kept = await self.book.store.fetch(staying[first : first + _AT_ONCE])
-            await store.change(put=list(kept.values()), drop=[])
+        store = EdgeStore.create(folder, bm25, dimension=self.embedder.identity.dimension)
+        removed = {record.chunk_id for record in changes.removed}
+        retained = [chunk_id for chunk_id in self.book.catalog.all_chunk_ids() if chunk_id not in removed]
+        for first in range(0, len(retained), _COPY_BATCH):
+            batch = await self.book.store.fetch(retained[first : first + _COPY_BATCH])
+            await store.update(put=list(batch.values()), drop=[])
         return store
 
 
-def _arrange(catalogue: Catalogue, plan: Plan) -> None:
-    """Write down the order of the pages. Those that were not read again are in the module they were in."""
-    read = {found.page.url: found.page.module_name for found in plan.found}
+def _write_order(catalog: Catalog, plan: IngestPlan) -> None:
+    """Write the order of the pages. Pages that were not read keep their module."""
+    read = {changed.page.url: changed.page.module_name for changed in plan.changed}
     for source, urls in plan.order.items():
-        modules = catalogue.order(source) | read
-        catalogue.arrange(source, {url: modules.get(url, "") for url in urls})
+        modules = catalog.page_order(source) | read
+        catalog.set_page_order(source, {url: modules.get(url, "") for url in urls})
 
 
-def _page_record(found: Found) -> PageRecord:
-    page = found.page
-    return PageRecord(page.url, found.source, found.path, page.title, found.fingerprint, page.text)
+def _page_record(changed: ChangedPage) -> PageRecord:
+    page = changed.page
+    return PageRecord(page.url, changed.source, changed.path, page.title, changed.fingerprint, page.text)
 
 
-def _count(catalogue: Catalogue, arriving: Sequence[Chunk], leaving: Sequence[Passage]) -> None:
-    """Record the chunks that come, and what they change in the language of the book."""
-    tally = Tally()
-    for chunk in arriving:
-        catalogue.put_chunk(_chunk_record(chunk, length=tally.add(chunk.embedded)))
-    for passage in leaving:
-        tally.remove(passage.chunk.embedded)
-    catalogue.count(tally)
+def _write_chunks(catalog: Catalog, added: Sequence[Chunk], removed: Sequence[Passage]) -> None:
+    """Write the added chunks, and update the vocabulary of the book."""
+    delta = VocabularyDelta()
+    for chunk in added:
+        catalog.put_chunk(_chunk_record(chunk, length=delta.add(chunk.embedded)))
+    for passage in removed:
+        delta.remove(passage.chunk.embedded)
+    catalog.apply_delta(delta)
 
 
 def _chunk_record(chunk: Chunk, *, length: int) -> ChunkRecord:
@@ -389,23 +443,3 @@ def _chunk_record(chunk: Chunk, *, length: int) -> ChunkRecord:
         length=length,
         headings=" > ".join(chunk.heading_hierarchy),
     )
-
-
-Unchanged: TypeAlias = "Callable[[PageSource, Listed], bool]"
-"""Whether a page is known to be as it was, and will not be read."""
-
-
-class Engine(Protocol):
-    """Does an ingest's work elsewhere. What comes out is what this process would have made itself."""
-
-    def source(self, source: PageSource, unchanged: Unchanged) -> PageSource:
-        """The same source, read by the engine where it can be."""
-        ...
-
-    def cut(self, page: Page) -> list[Chunk] | None:
-        """The chunks of a page the engine has read, None for any other."""
-        ...
-
-    def embedder(self, embedder: Embedder) -> Embedder:
-        """The same embedder, embedding by the engine where it can."""
-        ...

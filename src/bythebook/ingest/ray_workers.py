@@ -1,7 +1,7 @@
-"""What the workers of a cluster do: read and cut pages, or embed texts.
+"""The actors of the Ray engine: one reads and splits pages, the other embeds texts.
 
-Each is made once in a process of its own, maybe on another machine, and then given batches. What goes in and comes out
-is pickled, because both ends are ours.
+Each instance runs in its own process, maybe on another machine, and receives batches. Items are pickled: both ends run
+the same code.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import pickle
 from typing import TYPE_CHECKING, Any
 
-from bythebook.chunking.splitter import split
+from bythebook.chunking.splitter import split_page
 from bythebook.sources import Unreadable
 
 if TYPE_CHECKING:
@@ -20,65 +20,65 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from bythebook.chunking.splitter import Sizes
+    from bythebook.chunking.splitter import ChunkSizes
     from bythebook.embeddings.minilm.embedder import LocalEmbedder
-    from bythebook.sources import Listed, PageSource
+    from bythebook.sources import ListedPage, PageSource
 
     Batch = dict[str, NDArray[Any]]
 
 
-class Reading:
-    """Reads pages and cuts them into chunks."""
+class ReadWorker:
+    """Reads pages and splits them into chunks."""
 
-    def __init__(self, source: PageSource, sizes: Sizes, models: Path | None) -> None:
+    def __init__(self, source: PageSource, sizes: ChunkSizes, models: Path | None) -> None:
         self._source = source
         self._sizes = sizes
-        self._count = _count(models)
+        self._count = _load_counter(models)
 
     def __call__(self, batch: Batch) -> Batch:
         import numpy as np
 
-        made = [pickle.dumps(self._read(pickle.loads(listed))) for listed in batch["listed"]]  # noqa: S301 - ours too
-        return {"place": batch["place"], "made": np.array(made, dtype=object)}
+        results = [pickle.dumps(self._read(pickle.loads(listed))) for listed in batch["listed"]]  # noqa: S301 - RayEngine wrote it
+        return {"index": batch["index"], "result": np.array(results, dtype=object)}
 
-    def _read(self, listed: Listed) -> object:
-        """The page and its chunks, or why it cannot be read."""
+    def _read(self, listed: ListedPage) -> object:
+        """The page and its chunks, or the reason why it cannot be read."""
         try:
             page = asyncio.run(self._source.read(listed))
         except Unreadable as reason:
             return str(reason)
-        return page, list(split(page, count=self._count, sizes=self._sizes))
+        return page, list(split_page(page, count=self._count, sizes=self._sizes))
 
 
-class Embedding:
-    """Embeds texts with the local model, one after the other: there is a worker for each core."""
+class EmbedWorker:
+    """Embeds texts with the local model, one at a time. There is one worker for each core."""
 
     def __init__(self, models: Path) -> None:
-        self._embedder = _local(models)
+        self._embedder = _load_embedder(models)
 
     def __call__(self, batch: Batch) -> Batch:
         import numpy as np
 
         vectors: NDArray[np.float32] = np.stack([self._embedder.embed(str(text)) for text in batch["text"]])
-        return {"place": batch["place"], "vector": vectors}
+        return {"index": batch["index"], "vector": vectors}
 
 
-def _count(models: Path | None) -> Callable[[str], int]:
+def _load_counter(models: Path | None) -> Callable[[str], int]:
     if models is not None:
-        return _local(models).count
-    from bythebook.embeddings.tokens import count
+        return _load_embedder(models).count_tokens
+    from bythebook.embeddings.tokens import count_tokens
 
-    return count
+    return count_tokens
 
 
-def _local(models: Path) -> LocalEmbedder:
-    """The local model, which is fetched where this machine has never had it."""
+def _load_embedder(models: Path) -> LocalEmbedder:
+    """The local model. It is downloaded if this machine does not have it."""
     from bythebook.embeddings.minilm import download
-    from bythebook.embeddings.minilm.embedder import lone_embedder
+    from bythebook.embeddings.minilm.embedder import single_core_embedder
     from bythebook.errors import ConfigurationError
 
     try:
         download.find(models)
     except ConfigurationError:
         download.download(models, say=lambda _: None)
-    return lone_embedder(models)
+    return single_core_embedder(models)

@@ -1,4 +1,4 @@
-"""Watching: sources are read in again when their pages change."""
+"""Watches sources and ingests them again when their pages change."""
 
 from __future__ import annotations
 
@@ -8,94 +8,93 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from bythebook.errors import BookError, Unavailable
-from bythebook.sources import Listed
+from bythebook.sources import ListedPage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from bythebook.sources import PageSource
 
-LOOK_SECONDS = 0.5
-"""How often to look, and how long nothing may change before the pages are taken to be written."""
+POLL_SECONDS = 0.5
+"""The polling interval. Pages that did not change for one interval count as completely written."""
 
-LOOKING_SHARE = 0.05
-"""How much of the time may go into looking, for a folder so large that it takes long."""
+POLL_SHARE = 0.05
+"""The maximum share of the time spent on polling. It lengthens the interval for very large folders."""
 
-Sight: TypeAlias = tuple[tuple[str, str], ...]
-"""Every page in its order, with something that differs when it may have changed; or why nothing can be seen."""
+SourceState: TypeAlias = tuple[tuple[str, str], ...]
+"""The path of every page in order, with its URL and stamp; or the name of a source with the reason why it fails."""
 
-UNSEEN: Sight = (("", ""),)
+NOT_READ: SourceState = (("", ""),)
 
 
 @dataclass(slots=True)
-class Keeping:
-    """A book that keeps up with its sources: whatever changes in them is read in again, until the task is cancelled."""
+class SourceWatcher:
+    """Keeps a book up to date with its sources until the task is cancelled."""
 
     sources: Sequence[PageSource]
-    read: Callable[[], Awaitable[None]]
-    say: Callable[[str], None]
-    """Hears what goes wrong. The book is then as it was, and watching goes on."""
-    seconds: float = LOOK_SECONDS
-    _known: Sight = UNSEEN
-    _complaint: str = ""
+    ingest: Callable[[], Awaitable[None]]
+    report: Callable[[str], None]
+    """Receives the errors. After an error the book is unchanged and watching continues."""
+    seconds: float = POLL_SECONDS
+    _ingested: SourceState = NOT_READ
+    _last_error: str = ""
 
-    async def begin(self) -> None:
-        """Read the sources in for the first time. Raises what goes wrong."""
-        # Looked at before reading, so that what is written meanwhile counts as a change.
-        self._known = await look(self.sources)
-        await self.read()
+    async def start(self) -> None:
+        """Ingest the sources for the first time. Raises any error."""
+        # The state before the ingest, so that a change during the ingest is detected afterwards.
+        self._ingested = await read_state(self.sources)
+        await self.ingest()
 
-    async def go_on(self) -> NoReturn:
-        """Read the sources in if nobody has yet, and look at them for ever: when they are no longer as they were, and
-        have come to rest, they are read in again.
+    async def run(self) -> NoReturn:
+        """Ingest the sources unless `start` did, and again whenever they have changed and are stable.
 
-        Many files written at once, by a generator or by git, are one change. What changes while they are read is
-        seen afterwards. Where reading has to wait for somebody else, it is tried again.
+        Many files written at once, by a generator or by git, are one change. A change during an ingest is detected
+        afterwards. An ingest that fails because another one is running is repeated.
         """
-        if self._known == UNSEEN:
-            seen = await look(self.sources)
-            self._known = seen if await self._read_again() else UNSEEN
+        if self._ingested == NOT_READ:
+            state = await read_state(self.sources)
+            self._ingested = state if await self._try_ingest() else NOT_READ
         while True:
-            now = await self._look()
-            while now != self._known and now != (again := await self._look()):
-                now = again
-            if now != self._known and await self._read_again():
-                self._known = now
+            state = await self._poll()
+            while state != self._ingested and state != (next_state := await self._poll()):
+                state = next_state
+            if state != self._ingested and await self._try_ingest():
+                self._ingested = state
 
-    async def _read_again(self) -> bool:
-        """Read in what has changed, and say so where that fails. Says whether it is done."""
+    async def _try_ingest(self) -> bool:
+        """Ingest, and report an error once. Returns whether it need not be repeated."""
         try:
-            await self.read()
+            await self.ingest()
         except BookError as error:
-            if str(error) != self._complaint:
-                self.say(f"Not read in: {error}")
-            self._complaint = str(error)
+            if str(error) != self._last_error:
+                self.report(f"Not ingested: {error}")
+            self._last_error = str(error)
             return not isinstance(error, Unavailable)
-        self._complaint = ""
+        self._last_error = ""
         return True
 
-    async def _look(self) -> Sight:
-        """What is seen a moment from now; later, where looking takes long."""
+    async def _poll(self) -> SourceState:
+        """The state after the polling interval, which is longer if reading the state is slow."""
         await asyncio.sleep(self.seconds)
         before = time.perf_counter()
-        found = await look(self.sources)
+        state = await read_state(self.sources)
         took = time.perf_counter() - before
-        await asyncio.sleep(max(0.0, took / LOOKING_SHARE - self.seconds))
-        return found
+        await asyncio.sleep(max(0.0, took / POLL_SHARE - self.seconds))
+        return state
 
 
-async def look(sources: Sequence[PageSource]) -> Sight:
-    """What the sources have now. One that cannot be listed shows its reason: reading it in will say the same."""
+async def read_state(sources: Sequence[PageSource]) -> SourceState:
+    """The current state of the sources. A source that cannot be listed is represented by its error."""
     found: list[tuple[str, str]] = []
     for source in sources:
         try:
-            found += [(entry.path, f"{entry.url} {entry.stamp}") async for entry in _pages(source)]
+            found += [(entry.path, f"{entry.url} {entry.stamp}") async for entry in _list_pages(source)]
         except BookError as error:
             found.append((source.name, str(error)))
     return tuple(found)
 
 
-async def _pages(source: PageSource) -> AsyncIterator[Listed]:
+async def _list_pages(source: PageSource) -> AsyncIterator[ListedPage]:
     async for entry in source.listing():
-        if isinstance(entry, Listed):
+        if isinstance(entry, ListedPage):
             yield entry

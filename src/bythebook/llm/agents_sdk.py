@@ -1,4 +1,4 @@
-"""An answer as the Agents SDK is told of it: the events and items of a response, made without being validated."""
+"""Events and items of a response for the Agents SDK, built without validation."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
     from openai.types.responses import ResponseOutputItem
     from openai.types.responses.response_output_text import Annotation
 
-    from bythebook.llm.client import ToolCallMade
+    from bythebook.llm.client import RequestedToolCall
 
 
-def new_item() -> str:
-    """The id of a message that is yet to come."""
+def new_item_id() -> str:
+    """A new id for an output message."""
     return f"msg_{uuid.uuid4().hex}"
 
 
-def message(text: str, *, item: str, annotations: Sequence[Annotation] = ()) -> ResponseOutputMessage:
-    said = ResponseOutputText(annotations=list(annotations), text=text, type="output_text", logprobs=[])
-    return ResponseOutputMessage(id=item, content=[said], role="assistant", status="completed", type="message")
+def make_output_message(text: str, *, item: str, annotations: Sequence[Annotation] = ()) -> ResponseOutputMessage:
+    content = ResponseOutputText(annotations=list(annotations), text=text, type="output_text", logprobs=[])
+    return ResponseOutputMessage(id=item, content=[content], role="assistant", status="completed", type="message")
 
 
-def tool_call(call: ToolCallMade) -> ResponseFunctionToolCall:
+def make_function_call(call: RequestedToolCall) -> ResponseFunctionToolCall:
     return ResponseFunctionToolCall(call_id=call.id, name=call.name, arguments=call.arguments, type="function_call")
 
 
-def delta(text: str, *, item: str, number: int) -> ResponseTextDeltaEvent:
+def make_text_delta(text: str, *, item: str, number: int) -> ResponseTextDeltaEvent:
     return ResponseTextDeltaEvent.model_construct(
         content_index=0,
         delta=text,
@@ -53,14 +53,14 @@ def delta(text: str, *, item: str, number: int) -> ResponseTextDeltaEvent:
     )
 
 
-def created(*, model: str, number: int) -> ResponseCreatedEvent:
-    """A response begins: in the middle of a stream, what came before no longer counts."""
+def make_response_created(*, model: str, number: int) -> ResponseCreatedEvent:
+    """The start of a response. In the middle of a stream it makes the text before it void."""
     return ResponseCreatedEvent.model_construct(
         response=_response((), model=model), sequence_number=number, type="response.created"
     )
 
 
-def completed(
+def make_response_completed(
     output: Sequence[ResponseOutputItem], *, model: str, number: int, prompt_tokens: int = 0, completion_tokens: int = 0
 ) -> ResponseCompletedEvent:
     response = _response(output, model=model, usage=_usage(prompt_tokens, completion_tokens))

@@ -1,20 +1,15 @@
-"""A reply: one answer of a model, put together from the chunks it comes in.
+"""The client of a provider's chat completions: streamed, decoded without validation, called through `upstream`.
 
-What has arrived of a streamed completion: chunks from bytes, those that came together joined.
-
-A busy server reads several words at once. Made one, they are cleaned, sent and waited for once.
-
-The model over the wire: chat completions, streamed, parsed without ceremony, called through upstream.
-
-It is a `Model` of the Agents SDK, and half as costly as the SDK's own: a chunk is a dictionary here from the socket to
-the reader, never an object that is validated for every token.
+`TurnModel` is a `Model` of the Agents SDK and costs half as much as the SDK's own: a chunk stays a dictionary from the
+socket to the reader and is not turned into an object that is validated for every token. Chunks that arrive together
+are merged, so a busy server sanitizes and sends several words at once.
 """
 
 from __future__ import annotations
 
 import json
 import uuid
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -25,14 +20,14 @@ from agents.models.chatcmpl_converter import Converter
 from openai.types.responses import ResponseCompletedEvent
 
 from bythebook.errors import BookError, InputError, ProviderError
-from bythebook.llm import agents_sdk
+from bythebook.llm import GenerationStarted, agents_sdk
 from bythebook.llm.search_tool import FORMER_NAME, NAME
-from bythebook.telemetry import figure
+from bythebook.telemetry import metric
 from bythebook.upstream import CallState, Upstream
-from bythebook.upstream.openai import judge_openai
+from bythebook.upstream.openai import classify_openai_error
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 
     from agents import ModelSettings, Tool
     from agents.items import TResponseInputItem, TResponseStreamEvent
@@ -40,15 +35,18 @@ if TYPE_CHECKING:
     from bythebook.llm.providers import Provider
     from bythebook.upstream import CallReport, Deadline
 
+CONNECTIONS = httpx2.Limits(max_connections=1000, max_keepalive_connections=16)
+"""The client checks an idle connection before every call, and each one holds a file handle."""
+
+ATTEMPTS = 3
+"""The limit of calls to the provider for one answer, over all causes of failure."""
+
+_DONE = "[DONE]"
+
 
 @dataclass(frozen=True, slots=True)
-class Began:
-    """The answer begins, or begins again: what was said before no longer counts."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCallMade:
-    """A tool call as the model made it, its arguments not looked at yet."""
+class RequestedToolCall:
+    """A tool call as the model wrote it. The arguments are not validated."""
 
     id: str
     name: str
@@ -56,8 +54,8 @@ class ToolCallMade:
 
 
 @dataclass(slots=True)
-class Reply:
-    """What has come of one answer so far."""
+class ModelReply:
+    """One reply of a model, assembled from its chunks."""
 
     text: str = ""
     calls: dict[int, dict[str, str]] = field(default_factory=dict)
@@ -65,21 +63,21 @@ class Reply:
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
-    def take(self, chunk: dict[str, Any]) -> str:
-        """Add a chunk. Returns the text it brought."""
+    def add_chunk(self, chunk: dict[str, Any]) -> str:
+        """Add a chunk. Return the text that it contains."""
         usage = chunk.get("usage") or {}
         self.prompt_tokens = usage.get("prompt_tokens") or self.prompt_tokens
         self.completion_tokens = usage.get("completion_tokens") or self.completion_tokens
         choice = (chunk.get("choices") or [{}])[0]
         delta = choice.get("delta") or choice.get("message") or {}
         for position, call in enumerate(delta.get("tool_calls") or ()):
-            self._take_call(call, position)
+            self._add_tool_call(call, position)
         self.finish_reason = choice.get("finish_reason") or self.finish_reason
         text: str = delta.get("content") or ""
         self.text += text
         return text
 
-    def _take_call(self, call: dict[str, Any], position: int) -> None:
+    def _add_tool_call(self, call: dict[str, Any], position: int) -> None:
         known = self.calls.setdefault(call.get("index", position), {"id": "", "name": "", "arguments": ""})
         function = call.get("function") or {}
         known["id"] = known["id"] or call.get("id") or ""
@@ -87,10 +85,10 @@ class Reply:
         known["arguments"] += function.get("arguments") or ""
 
     @property
-    def tool_calls(self) -> list[ToolCallMade]:
-        """The calls, each with an id, under the name the tool has here."""
+    def tool_calls(self) -> list[RequestedToolCall]:
+        """The tool calls, each with an id. A call of the tool's former name gets the current name."""
         return [
-            ToolCallMade(
+            RequestedToolCall(
                 call["id"] or f"call_{uuid.uuid4().hex}",
                 NAME if call["name"] == FORMER_NAME else call["name"],
                 call["arguments"] or "{}",
@@ -99,51 +97,50 @@ class Reply:
         ]
 
 
-_DONE = "[DONE]"
+class ChunkDecoder:
+    """Decodes the server-sent events of a completion, wherever its bytes are split into blocks."""
 
+    def __init__(self, provider: str) -> None:
+        self._provider = provider
+        self._rest = b""
+        self.finished = False
+        """Whether a chunk had a finish reason. A completion without one was cut off."""
 
-async def chunks(blocks: AsyncIterator[bytes]) -> AsyncIterator[dict[str, Any]]:
-    """The chunks of a stream of server-sent events, however it is cut into blocks."""
-    rest = b""
-    async for block in blocks:
-        *lines, rest = (rest + block).split(b"\n")
-        for chunk in _joined(_parsed(lines)):
-            yield chunk
-    for chunk in _parsed([rest]):
-        yield chunk
+    def feed(self, block: bytes) -> Iterator[dict[str, Any]]:
+        """Yield the chunks whose last byte is in this block. Neighbours that contain only text become one chunk.
 
-
-def _parsed(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    for line in lines:
-        data = line[5:].decode("utf-8", "replace").strip() if line.startswith(b"data:") else ""
-        # Read on after the last word: a connection that is left early cannot be used again.
-        if data and data != _DONE:
+        Feed a newline at the end: the last line may come without one.
+        """
+        *lines, self._rest = (self._rest + block).split(b"\n")
+        words: list[str] = []
+        for line in lines:
+            data = line[5:].decode("utf-8", "replace").strip() if line.startswith(b"data:") else ""
+            # Lines after [DONE] are read too: a connection that is not read to its end cannot be reused.
+            if not data or data == _DONE:
+                continue
             chunk = json.loads(data)
             if not isinstance(chunk, dict):
                 raise json.JSONDecodeError("no object", data, 0)
+            if (text := _only_text(chunk)) is not None:
+                words.append(text)
+                continue
+            if words:
+                yield _text_chunk(words)
+                words.clear()
+            if chunk.get("error"):
+                raise ProviderError(f"{self._provider} failed in the middle of its answer")
+            self.finished = self.finished or any(choice.get("finish_reason") for choice in chunk.get("choices") or ())
             yield chunk
+        if words:
+            yield _text_chunk(words)
 
 
-def _joined(chunks: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The same chunks, neighbours that bring nothing but text made one."""
-    words: list[str] = []
-    for chunk in chunks:
-        text = _nothing_but_text(chunk)
-        if text is not None:
-            words.append(text)
-            continue
-        yield from _said(words)
-        words.clear()
-        yield chunk
-    yield from _said(words)
+def _text_chunk(words: list[str]) -> dict[str, Any]:
+    return {"choices": [{"delta": {"content": "".join(words)}}]}
 
 
-def _said(words: list[str]) -> Iterator[dict[str, Any]]:
-    if words:
-        yield {"choices": [{"delta": {"content": "".join(words)}}]}
-
-
-def _nothing_but_text(chunk: dict[str, Any]) -> str | None:
+def _only_text(chunk: dict[str, Any]) -> str | None:
+    """The text of a chunk that contains nothing else, None for any other chunk."""
     choices = chunk.get("choices") or []
     if chunk.get("usage") or chunk.get("error"):
         return None
@@ -154,111 +151,96 @@ def _nothing_but_text(chunk: dict[str, Any]) -> str | None:
     return text if isinstance(text, str) and text and delta.keys() <= {"content", "role"} else None
 
 
-CONNECTIONS = httpx2.Limits(max_connections=1000, max_keepalive_connections=16)
-"""An idle connection is looked at before every call, and is a file handle as long as nobody calls."""
+def _text_length(chunk: dict[str, Any]) -> int:
+    """How much of the answer a chunk contains. A chunk without text can be sent twice without harm."""
+    delta = ((chunk.get("choices") or [{}])[0]).get("delta") or {}
+    return len(delta.get("content") or "")
 
-ATTEMPTS = 3
-"""How often a provider is called for one answer at most, whatever goes wrong and wherever."""
 
-
-class Endpoint:
-    """A provider's chat completions, for any number of requests. Learns what the provider does not understand."""
+class ChatEndpoint:
+    """A provider's chat completions, for any number of requests. It learns which options the provider refuses."""
 
     def __init__(self, provider: Provider, *, temperature: float, max_tokens: int) -> None:
         self.provider = provider
-        # Every retry is upstream's; the client's own would sleep behind the deadline's back.
+        # Only `upstream` retries; retries of the client would ignore the deadline.
         self._client = openai.AsyncOpenAI(
             base_url=provider.base_url,
             api_key=provider.api_key,
             max_retries=0,
             http_client=openai.DefaultAsyncHttpxClient(limits=CONNECTIONS),
         )
-        # Looked up here, because the client imports a good part of itself for it: no deadline should pay for that.
+        # Resolved here because the client then imports many of its modules: no deadline should pay for that.
         self._create = self._client.chat.completions.with_streaming_response.create
-        self._upstream = Upstream(provider.name, judge=judge_openai)
-        self._always = {"model": provider.model, "temperature": temperature, "max_tokens": max_tokens}
+        self._upstream = Upstream(provider.name, classify=classify_openai_error)
+        self._defaults = {"model": provider.model, "temperature": temperature, "max_tokens": max_tokens}
         self._reports_usage = True
 
     async def close(self) -> None:
         await self._client.close()
 
-    async def chunks(
-        self, asked: dict[str, Any], *, deadline: Deadline, report: Callable[[CallReport], None], attempts: int
+    def stream_chunks(
+        self, request: dict[str, Any], *, deadline: Deadline, report: Callable[[CallReport], None], attempts: int
     ) -> AsyncGenerator[dict[str, Any]]:
-        """The chunks of one answer. Raises our errors only; an answer without a finish reason is one of them."""
-        body = self._always | asked
-        stream = self._upstream.stream(
-            lambda: self._open(body),
+        """The chunks of one answer. Raises only `BookError`; an answer without a finish reason is an error."""
+        body = self._defaults | request
+        return self._upstream.stream(
+            lambda: self._read_chunks(body),
             deadline=deadline,
             stage="generating",
-            size=_length,
+            size=_text_length,
             report=report,
             attempts=attempts,
         )
-        async with aclosing(stream) as chunks:
-            async for chunk in chunks:
-                yield chunk
 
-    async def _open(self, body: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+    async def _read_chunks(self, body: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+        decoder = ChunkDecoder(self.provider.name)
         try:
-            async for chunk in self._as_understood(body):
-                yield chunk
+            async with AsyncExitStack() as stack:
+                response = await self._send(body, stack)
+                async for block in response.iter_bytes():
+                    for chunk in decoder.feed(block):
+                        yield chunk
+                for chunk in decoder.feed(b"\n"):
+                    yield chunk
+        except httpx2.HTTPError as exc:
+            # The client translates transport errors only while it reads the lines itself.
+            raise ProviderError(f"the connection to {self.provider.name} broke") from exc
+        if not decoder.finished:
+            raise ProviderError(f"{self.provider.name} stopped in the middle of its answer")
+
+    async def _send(self, body: dict[str, Any], stack: AsyncExitStack) -> Any:
+        """Send the request and return the open response. Usage is requested until the provider refuses the option."""
+
+        async def send(**options: Any) -> Any:
+            # `extra_body` is sent as it is. The client processes `messages` for longer than a search takes.
+            sending = self._create(model=self.provider.model, messages=[], stream=True, extra_body=body | options)
+            return await stack.enter_async_context(sending)
+
+        try:
+            if self._reports_usage:
+                try:
+                    return await send(stream_options={"include_usage": True})
+                except openai.BadRequestError as exc:
+                    if "stream_options" not in str(exc):
+                        raise
+                    self._reports_usage = False
+            return await send()
         except openai.BadRequestError as exc:
             if "tools" not in body:
                 raise
             raise InputError(f"{self.provider.name} does not let {self.provider.model!r} call tools") from exc
-
-    async def _as_understood(self, body: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
-        """With the usage at the end, unless the provider has shown that it does not know how to ask for it."""
-        if self._reports_usage:
-            try:
-                async for chunk in self._read(body | {"stream_options": {"include_usage": True}}):
-                    yield chunk
-                return
-            except openai.BadRequestError as exc:
-                if "stream_options" not in str(exc):
-                    raise
-                self._reports_usage = False
-        async for chunk in self._read(body):
-            yield chunk
-
-    async def _read(self, body: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
-        finished = False
-        async for chunk in self._arriving(body):
-            _refuse_error(self.provider.name, chunk)
-            finished = finished or any(choice.get("finish_reason") for choice in chunk.get("choices") or ())
-            yield chunk
-        if not finished:
-            raise ProviderError(f"{self.provider.name} stopped in the middle of its answer")
-
-    async def _arriving(self, body: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
-        try:
-            # Sent as it is: the client would go through every message of the conversation, for longer than a search.
-            sending = self._create(model=self.provider.model, messages=[], stream=True, extra_body=body)
-            async with sending as response:
-                async for chunk in chunks(response.iter_bytes()):
-                    yield chunk
-        except httpx2.HTTPError as exc:
-            # The client translates its transport's errors only as long as it reads the lines itself.
-            raise ProviderError(f"the connection to {self.provider.name} broke") from exc
-
-
-def _refuse_error(name: str, chunk: dict[str, Any]) -> None:
-    if chunk.get("error"):
-        raise ProviderError(f"{name} failed in the middle of its answer")
-
-
-def _length(chunk: dict[str, Any]) -> int:
-    """How much of the answer it brings. Of a chunk that brings nothing nobody notices if it comes again."""
-    delta = ((chunk.get("choices") or [{}])[0]).get("delta") or {}
-    return len(delta.get("content") or "")
 
 
 class TurnModel(Model):
     """The model for one turn of a conversation, within its deadline, as the Agents SDK calls it."""
 
     def __init__(
-        self, endpoint: Endpoint, *, deadline: Deadline, report: Callable[[CallReport], None], attempts: int = ATTEMPTS
+        self,
+        endpoint: ChatEndpoint,
+        *,
+        deadline: Deadline,
+        report: Callable[[CallReport], None],
+        attempts: int = ATTEMPTS,
     ) -> None:
         self._endpoint = endpoint
         self._attempts = attempts
@@ -267,60 +249,63 @@ class TurnModel(Model):
         self.prompt_tokens = 0
         self.completion_tokens = 0
 
-    def begun(self) -> None:
-        """Note that the reader has seen the first word: only the end is still to be kept."""
-        self._deadline = self._deadline.begun()
+    def mark_first_token(self) -> None:
+        """Note that the reader has the first token: only the end of the deadline remains."""
+        self._deadline = self._deadline.after_first_token()
 
-    async def say(self, messages: list[dict[str, Any]], **more: Any) -> AsyncGenerator[str | Began | Reply]:
-        """The text of one answer as it comes, and at the end everything that was said.
+    async def stream_reply(
+        self, messages: list[dict[str, Any]], **options: Any
+    ) -> AsyncGenerator[str | GenerationStarted | ModelReply]:
+        """Yield the text of one reply as it arrives, and the whole reply at the end.
 
-        A stream that breaks after some of it was heard cannot be taken up again, only begun again.
+        A stream that breaks after its first text cannot be resumed, only started again.
         """
         attempts = _Attempts(self._report, self._attempts)
+        request = {"messages": messages, **options}
         while True:
-            said = Reply()
+            reply = ModelReply()
+            chunks = self._endpoint.stream_chunks(
+                request, deadline=self._deadline, report=attempts, attempts=attempts.left
+            )
             try:
-                async with aclosing(self._chunks({"messages": messages, **more}, attempts)) as chunks:
+                async with aclosing(chunks):
                     async for chunk in chunks:
-                        if text := said.take(chunk):
+                        if text := reply.add_chunk(chunk):
                             yield text
             except BookError as error:
-                if not (said.text and error.recoverable and attempts.left and self._deadline.left()):
+                if not (reply.text and error.recoverable and attempts.left and self._deadline.left()):
                     raise
-                yield Began()
+                yield GenerationStarted()
             else:
                 break
-        figure("tokens", said.prompt_tokens, kind="prompt")
-        figure("tokens", said.completion_tokens, kind="completion")
-        self.prompt_tokens += said.prompt_tokens
-        self.completion_tokens += said.completion_tokens
-        yield said
-
-    def _chunks(self, asked: dict[str, Any], attempts: _Attempts) -> AsyncGenerator[dict[str, Any]]:
-        return self._endpoint.chunks(asked, deadline=self._deadline, report=attempts, attempts=attempts.left)
+        metric("tokens", reply.prompt_tokens, kind="prompt")
+        metric("tokens", reply.completion_tokens, kind="completion")
+        self.prompt_tokens += reply.prompt_tokens
+        self.completion_tokens += reply.completion_tokens
+        yield reply
 
     async def stream_response(
         self,
         system_instructions: str | None,
         input: str | list[TResponseInputItem],  # noqa: A002 - the SDK's name
-        model_settings: ModelSettings,  # noqa: ARG002 - the endpoint has its own
+        model_settings: ModelSettings,  # noqa: ARG002 - the endpoint has its own settings
         tools: list[Tool],
         *_: Any,
         **__: Any,
     ) -> AsyncIterator[TResponseStreamEvent]:
-        """What the SDK asks for. Schemas, handoffs, traces and stored prompts have no place in a chat completion."""
+        """Yield the events of one reply for the SDK. Schemas, handoffs, traces and stored prompts are not supported."""
         messages = _messages(system_instructions, input)
-        more = {"tools": [Converter.tool_to_openai(tool) for tool in tools]} if tools else {}
-        item = agents_sdk.new_item()
+        options = {"tools": [Converter.tool_to_openai(tool) for tool in tools]} if tools else {}
+        item = agents_sdk.new_item_id()
         number = 0
-        async with aclosing(self.say(messages, **more)) as heard:
-            async for text in heard:
-                if isinstance(text, Began):
-                    yield agents_sdk.created(model=self._endpoint.provider.model, number=number)
-                elif isinstance(text, Reply):
-                    yield _completed(text, item=item, model=self._endpoint.provider.model, number=number)
+        async with aclosing(self.stream_reply(messages, **options)) as parts:
+            async for part in parts:
+                if isinstance(part, GenerationStarted):
+                    yield agents_sdk.make_response_created(model=self._endpoint.provider.model, number=number)
+                elif isinstance(part, ModelReply):
+                    yield _completed_event(part, item=item, model=self._endpoint.provider.model, number=number)
                 else:
-                    yield agents_sdk.delta(text, item=item, number=number)
+                    yield agents_sdk.make_text_delta(part, item=item, number=number)
                 number += 1
 
     async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
@@ -339,7 +324,7 @@ class TurnModel(Model):
 
 
 class _Attempts:
-    """Counts how often the provider was called for one answer."""
+    """Counts the failed calls to the provider for one answer."""
 
     def __init__(self, report: Callable[[CallReport], None], allowed: int) -> None:
         self._report = report
@@ -360,12 +345,12 @@ def _messages(system: str | None, given: str | list[TResponseInputItem]) -> list
     return [{"role": "system", "content": system}, *messages] if system else messages
 
 
-def _completed(said: Reply, *, item: str, model: str, number: int) -> ResponseCompletedEvent:
-    spoken = [agents_sdk.message(said.text, item=item)] if said.text else []
-    return agents_sdk.completed(
-        [*spoken, *map(agents_sdk.tool_call, said.tool_calls)],
+def _completed_event(reply: ModelReply, *, item: str, model: str, number: int) -> ResponseCompletedEvent:
+    text = [agents_sdk.make_output_message(reply.text, item=item)] if reply.text else []
+    return agents_sdk.make_response_completed(
+        [*text, *map(agents_sdk.make_function_call, reply.tool_calls)],
         model=model,
         number=number,
-        prompt_tokens=said.prompt_tokens,
-        completion_tokens=said.completion_tokens,
+        prompt_tokens=reply.prompt_tokens,
+        completion_tokens=reply.completion_tokens,
     )

@@ -1,14 +1,14 @@
-"""AgentConfig: how the agent behaves. The names and bounds are those of the data model."""
+"""The configuration of the agent. Names, defaults and bounds are those of the data model."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from bythebook.errors import ConfigurationError
 from bythebook.llm.prompts import SYSTEM
-from bythebook.llm.providers import Mode, detect
+from bythebook.llm.providers import Mode, detect_provider
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Unsupported = Literal["remove", "mark"]
 Followups = Literal["auto", "model", "rule"]
 
-# The names the environment knows these settings by, beside our own.
+# The usual environment variables of these settings, in addition to our own.
 ALIASES = {
     "OPENAI_MODEL": "model",
     "OPENAI_BASE_URL": "base_url",
@@ -35,33 +35,42 @@ ALIASES = {
 _NUMBERS = {"retrieval_top_k": int, "retrieval_threshold": float, "max_conversation_turns": int}
 
 
+def _number(default: float, *, least: float, most: float) -> Any:
+    """A field with bounds. `BOUNDS` lists them all; the settings of the same names read them there."""
+    return field(default=default, metadata={"least": least, "most": most})
+
+
+def _key() -> Any:
+    return field(default="", repr=False)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentConfig:
-    """Everything about the agent that can be chosen. Frozen: made once, when the agent is."""
+    """The options of the agent. Frozen: created once, with the agent."""
 
     model: str = ""
     base_url: str = ""
-    api_key: str = field(default="", repr=False)
-    openai_api_key: str = field(default="", repr=False)
-    openrouter_api_key: str = field(default="", repr=False)
-    groq_api_key: str = field(default="", repr=False)
+    api_key: str = _key()
+    openai_api_key: str = _key()
+    openrouter_api_key: str = _key()
+    groq_api_key: str = _key()
     system_prompt: str = SYSTEM
-    temperature: float = 0.7
-    max_tokens: int = 1000
+    temperature: float = _number(0.7, least=0.0, most=2.0)
+    max_tokens: int = _number(1000, least=1, most=4096)
     context_window: int = 8192
-    retrieval_top_k: int = 5
+    retrieval_top_k: int = _number(5, least=1, most=20)
     retrieval_threshold: float | Literal["auto"] = "auto"
     retrieval_mode: Mode = "auto"
-    max_history: int = 20
+    max_history: int = _number(20, least=1, most=100)
     max_conversation_turns: int = 50
-    cohere_api_key: str = field(default="", repr=False)
+    cohere_api_key: str = _key()
     qdrant_url: str = ""
-    qdrant_api_key: str = field(default="", repr=False)
+    qdrant_api_key: str = _key()
     collection_name: str = "web_documents"
     unsupported: Unsupported = "remove"
     followups: Followups = "auto"
-    first_token_seconds: float = 5.0
-    answer_seconds: float = 30.0
+    first_token_seconds: float = _number(5.0, least=0.1, most=3600.0)
+    answer_seconds: float = _number(30.0, least=0.1, most=3600.0)
     verbose: bool = False
 
     def __post_init__(self) -> None:
@@ -69,15 +78,7 @@ class AgentConfig:
             raise ConfigurationError(flaw)
 
     def _flaws(self) -> Iterator[str]:
-        bounds: dict[str, tuple[float, float]] = {
-            "temperature": (0.0, 2.0),
-            "max_tokens": (1, 4096),
-            "retrieval_top_k": (1, 20),
-            "max_history": (1, 100),
-            "first_token_seconds": (0.1, 3600.0),
-            "answer_seconds": (0.1, 3600.0),
-        }
-        for name, (least, most) in bounds.items():
+        for name, (least, most) in BOUNDS.items():
             if not least <= getattr(self, name) <= most:
                 yield f"{name} must be from {least} to {most}, not {getattr(self, name)}."
         if self.max_tokens >= self.context_window:
@@ -93,17 +94,17 @@ class AgentConfig:
 
     @property
     def provider(self) -> Provider | None:
-        """Who runs the model; None when nothing points to one. Raises ConfigurationError naming what is missing."""
+        """The provider of the model; None if none is configured. Raises ConfigurationError if an option is missing."""
         keys = {
             "OPENAI_API_KEY": self.openai_api_key,
             "OPENROUTER_API_KEY": self.openrouter_api_key,
             "GROQ_API_KEY": self.groq_api_key,
         }
-        return detect(keys, base_url=self.base_url, api_key=self.api_key, model=self.model)
+        return detect_provider(keys, base_url=self.base_url, api_key=self.api_key, model=self.model)
 
     @classmethod
     def from_env(cls, environment: Mapping[str, str] = os.environ) -> AgentConfig:
-        """Read the environment under the names the data model gives."""
+        """Read the environment variables that the data model names."""
         given: dict[str, Any] = {}
         for variable, name in ALIASES.items():
             if value := environment.get(variable, "").strip():
@@ -112,3 +113,11 @@ class AgentConfig:
                 except ValueError as exc:
                     raise ConfigurationError(f"{variable} cannot be {value!r}: {exc}") from exc
         return cls(**given)
+
+
+BOUNDS: Mapping[str, tuple[float, float]] = {
+    known.name: (known.metadata["least"], known.metadata["most"])
+    for known in fields(AgentConfig)
+    if "least" in known.metadata
+}
+"""The least and the greatest value of each option that has bounds."""

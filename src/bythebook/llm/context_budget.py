@@ -1,4 +1,4 @@
-"""The budget: what of passages and history fits beside the question, counted in true tokens, never over."""
+"""The context budget: which passages and exchanges fit into the model's window, counted in exact tokens."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 MESSAGE = 4
 """Tokens a chat format adds around each message."""
 HEADING = 24
-"""At most this much stands above a passage: its number, title and address are counted with it."""
-_REMEMBERED = 512
-"""How many texts are remembered with their tokens: passages and exchanges come again, instructions always."""
+"""The tokens of the text around the passages. The heading of each passage is counted with the passage."""
+_CACHE_SIZE = 512
+"""The size of the cache of token counts: passages and exchanges recur, instructions are in every request."""
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
-    """How the model's window is shared out."""
+class ContextBudget:
+    """The shares of the model's window, in tokens."""
 
     window: int = 8192
     system: int = 500
@@ -36,15 +36,15 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
-    """What goes into the prompt, and what had to stay out."""
+class FittedContext:
+    """The passages and exchanges that fit into the prompt."""
 
     passages: tuple[Numbered, ...]
     history: tuple[Exchange, ...]
     passages_left_out: int
     exchanges_left_out: int
     tokens: int
-    """Of the whole prompt."""
+    """The size of the whole prompt."""
 
 
 @cache
@@ -54,50 +54,50 @@ def _encoding() -> object:
     return openai.o200k_base()
 
 
-@lru_cache(_REMEMBERED)
-def count(text: str) -> int:
-    """How many tokens `text` is."""
+@lru_cache(_CACHE_SIZE)
+def count_tokens(text: str) -> int:
+    """The number of tokens in `text`."""
     counted: int = _encoding().count(text)  # type: ignore[attr-defined]
     return counted
 
 
-def passage_tokens(number: int, result: RetrievalResult) -> int:
-    return count(written(number, result))
+def count_passage_tokens(number: int, result: RetrievalResult) -> int:
+    return count_tokens(format_passage(number, result))
 
 
-def written(number: int, result: RetrievalResult) -> str:
-    """A passage as it stands in a prompt."""
+def format_passage(number: int, result: RetrievalResult) -> str:
+    """The text of a passage in a prompt."""
     title = " > ".join(result.heading_hierarchy) or result.title
     return f"[{number}] Source: {title} ({result.url})\n{result.text}\n\n"
 
 
-def fit(
-    budget: Budget,
+def fit_context(
+    budget: ContextBudget,
     *,
     system: str,
     question: str,
     passages: Sequence[Numbered],
     history: Sequence[Exchange],
-) -> Fitted:
-    """The best passages and the latest exchanges that fit. The system message and the question are always kept.
+) -> FittedContext:
+    """The best passages and the latest exchanges that fit. The system message and the question are always included.
 
-    Raises ContextOverflow when not even those fit beside the answer.
+    Raises ContextOverflow when those two and the answer do not fit.
     """
-    fixed = count(system) + count(question) + 2 * MESSAGE + HEADING
+    fixed = count_tokens(system) + count_tokens(question) + 2 * MESSAGE + HEADING
     room = budget.window - budget.answer - fixed
     if room < 0:
         raise ContextOverflow(
             f"the question needs {fixed} tokens and the answer {budget.answer}, but the model reads {budget.window}. "
             "Ask a shorter question, or raise context_window."
         )
-    kept_passages, used = _best(passages, min(budget.context, room))
-    kept_history, remembered = _latest(history, min(budget.history, room - used))
-    return Fitted(
-        passages=kept_passages,
-        history=kept_history,
-        passages_left_out=len(passages) - len(kept_passages),
-        exchanges_left_out=len(history) - len(kept_history),
-        tokens=fixed + used + remembered,
+    fitting_passages, used = _best(passages, min(budget.context, room))
+    fitting_history, history_tokens = _latest(history, min(budget.history, room - used))
+    return FittedContext(
+        passages=fitting_passages,
+        history=fitting_history,
+        passages_left_out=len(passages) - len(fitting_passages),
+        exchanges_left_out=len(history) - len(fitting_history),
+        tokens=fixed + used + history_tokens,
     )
 
 
@@ -105,7 +105,7 @@ def _best(passages: Sequence[Numbered], room: int) -> tuple[tuple[Numbered, ...]
     kept: list[Numbered] = []
     used = 0
     for number, result in passages:
-        tokens = passage_tokens(number, result)
+        tokens = count_passage_tokens(number, result)
         if used + tokens > room:
             break
         kept.append((number, result))
@@ -117,7 +117,7 @@ def _latest(history: Sequence[Exchange], room: int) -> tuple[tuple[Exchange, ...
     kept: list[Exchange] = []
     used = 0
     for exchange in reversed(history):
-        tokens = count(exchange.question) + count(exchange.answer) + 2 * MESSAGE
+        tokens = count_tokens(exchange.question) + count_tokens(exchange.answer) + 2 * MESSAGE
         if used + tokens > room:
             break
         kept.insert(0, exchange)

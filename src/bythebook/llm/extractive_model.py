@@ -1,6 +1,6 @@
-"""The extractive answer as a `Model` of the Agents SDK: an agent of yours can run on it, with no provider and no key.
+"""The extractive answer as a `Model` of the Agents SDK, for an agent of your own without a provider or a key.
 
-The book itself does without this module: importing the SDK takes two seconds, and the answer is the same.
+The book does not use this module for its own answers: they are the same, and importing the SDK takes two seconds.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from bythebook.answers.extractive import MODEL
 from bythebook.conversations.followups import Exchange
 from bythebook.errors import InputError
 from bythebook.llm import agents_sdk
+from bythebook.llm.prompts import build_history
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
     from agents.items import TResponseInputItem, TResponseStreamEvent
 
 Extract: TypeAlias = Callable[[str, Sequence[Exchange]], Awaitable[AgentResponse]]
-"""The book's own answer to a question after these exchanges."""
+"""Returns the extractive answer to a question after these exchanges."""
 
 
 class ExtractiveModel(Model):
-    """Answers the last question of its input with the book's own sentences, or refuses as the book does.
+    """Answers the last question of its input with the book's own sentences, or with a refusal.
 
-    It looks things up by itself and calls no tools; instructions and settings for a model that talks mean nothing to
-    it. Citations come as the annotations of the text, each where its number stands.
+    It searches the book itself and calls no tools. It ignores instructions and model settings. Citations are
+    annotations of the text, each at the position of its number.
     """
 
     def __init__(self, extract: Extract) -> None:
@@ -46,8 +47,9 @@ class ExtractiveModel(Model):
         **__: Any,
     ) -> ModelResponse:
         response = await self._answer(input)
-        said = agents_sdk.message(response.answer, item=agents_sdk.new_item(), annotations=[*_annotations(response)])
-        return ModelResponse(output=[said], usage=Usage(requests=1), response_id=None)
+        item = agents_sdk.new_item_id()
+        message = agents_sdk.make_output_message(response.answer, item=item, annotations=[*_annotations(response)])
+        return ModelResponse(output=[message], usage=Usage(requests=1), response_id=None)
 
     async def stream_response(
         self,
@@ -56,30 +58,25 @@ class ExtractiveModel(Model):
         *_: Any,
         **__: Any,
     ) -> AsyncIterator[TResponseStreamEvent]:
-        """The answer in one piece: it is there at once."""
+        """Yield the answer in one piece: it is not generated word by word."""
         response = await self._answer(input)
-        item = agents_sdk.new_item()
-        said = agents_sdk.message(response.answer, item=item, annotations=[*_annotations(response)])
-        yield agents_sdk.delta(response.answer, item=item, number=0)
-        yield agents_sdk.completed([said], model=MODEL, number=1)
+        item = agents_sdk.new_item_id()
+        message = agents_sdk.make_output_message(response.answer, item=item, annotations=[*_annotations(response)])
+        yield agents_sdk.make_text_delta(response.answer, item=item, number=0)
+        yield agents_sdk.make_response_completed([message], model=MODEL, number=1)
 
     async def _answer(self, given: str | list[TResponseInputItem]) -> AgentResponse:
-        exchanges: list[Exchange] = []
-        asked = ""
-        for message in Converter.items_to_messages(given):
-            text = _text(message.get("content"))
-            if message["role"] == "user":
-                asked = text
-            elif message["role"] == "assistant" and asked and text:
-                exchanges.append(Exchange(asked, text))
-                asked = ""
-        if not asked:
+        messages = [(message["role"], _text(message.get("content"))) for message in Converter.items_to_messages(given)]
+        last = max((place for place, (role, _) in enumerate(messages) if role == "user"), default=-1)
+        answered = any(role == "assistant" and text for role, text in messages[last + 1 :])
+        if last < 0 or not messages[last][1] or answered:
             raise InputError("the input has no question: its last message must be a user's.")
-        return await self._extract(asked, exchanges)
+        history = build_history((role, text, ()) for role, text in messages[:last])
+        return await self._extract(messages[last][1], history)
 
 
 def _text(content: Any) -> str:
-    """The text of a message, also where it comes in parts."""
+    """The text of a message, whose content is a string or a list of parts."""
     parts = [{"text": content}] if isinstance(content, str) else content or ()
     return "\n".join(str(part.get("text") or "") for part in parts).strip()
 

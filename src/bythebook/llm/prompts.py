@@ -1,14 +1,18 @@
-"""What the model is told."""
+"""Prompts: the messages a model gets, and the history of exchanges that a list of messages contains."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from bythebook.conversations.followups import Exchange
 
-    from bythebook.conversations.followups import Exchange
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
     from bythebook.retrieval import RetrievalResult
+
+    ChatMessage = tuple[str, str, Sequence[Mapping[str, Any]]]
+    """Its role, its content and its citations."""
 
 SYSTEM = """\
 You are a helpful assistant for one book. Your role is to answer questions based ONLY on the passages of the book that \
@@ -29,23 +33,23 @@ Search the book with the search_docs tool before you answer. Search again with o
 def with_passages(
     system: str, passages: Sequence[tuple[int, RetrievalResult]], history: Sequence[Exchange], question: str
 ) -> list[dict[str, Any]]:
-    """The messages for a model that is given the passages at once."""
-    from bythebook.llm.context_budget import written
+    """The messages for a model that gets the passages in the prompt."""
+    from bythebook.llm.context_budget import format_passage
 
-    context = "Context from book:\n\n" + "".join(written(number, result) for number, result in passages)
+    context = "Context from book:\n\n" + "".join(format_passage(number, result) for number, result in passages)
     return [
         {"role": "system", "content": system},
-        *_history(history),
+        *_history_messages(history),
         {"role": "user", "content": f"{context}Question: {question}"},
     ]
 
 
 def with_tool(history: Sequence[Exchange], question: str) -> list[Any]:
-    """The messages for a model that searches by itself."""
-    return [*_history(history), {"role": "user", "content": question}]
+    """The messages for a model that searches with a tool."""
+    return [*_history_messages(history), {"role": "user", "content": question}]
 
 
-def _history(history: Sequence[Exchange]) -> list[dict[str, Any]]:
+def _history_messages(history: Sequence[Exchange]) -> list[dict[str, Any]]:
     return [
         message
         for exchange in history
@@ -54,3 +58,22 @@ def _history(history: Sequence[Exchange]) -> list[dict[str, Any]]:
             {"role": "assistant", "content": exchange.answer},
         )
     ]
+
+
+def build_history(messages: Iterable[ChatMessage]) -> tuple[Exchange, ...]:
+    """The exchanges in these messages, oldest first: each user message with the next answer that has text.
+
+    A question without an answer is not part of the history, nor is the text of other roles.
+    """
+    history: list[Exchange] = []
+    question = ""
+    for role, content, citations in messages:
+        if role == "user":
+            question = content
+        elif role == "assistant" and question.strip() and content.strip():
+            titles, chunk_ids = (
+                tuple(str(cited.get(name, "")) for cited in citations) for name in ("title", "chunk_id")
+            )
+            history.append(Exchange(question, content, titles, chunk_ids))
+            question = ""
+    return tuple(history)

@@ -1,4 +1,4 @@
-"""Providers: who runs the model, known from the keys and addresses at hand, and what each can and cannot do."""
+"""Providers of models: which one to use, by the configured keys and addresses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OPENAI_URL = "https://api.openai.com/v1"
 OPENROUTER_URL = "https://openrouter.ai/api/v1"
 GROQ_URL = "https://api.groq.com/openai/v1"
 
-# In the order they are looked for: the name a key has in the environment, whose it is, and what is asked for there.
+# In order of priority: the environment variable of the key, the provider, its address and its default model.
 _BY_KEY = (
     ("OPENAI_API_KEY", "OpenAI", OPENAI_URL, "gpt-4o-mini"),
     ("OPENROUTER_API_KEY", "OpenRouter", OPENROUTER_URL, "meta-llama/llama-3.2-3b-instruct:free"),
@@ -28,7 +28,7 @@ NO_KEY_NEEDED = "none"
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """An OpenAI-compatible endpoint and the model that is asked for there."""
+    """An OpenAI-compatible endpoint and the model to use there."""
 
     name: str
     base_url: str
@@ -40,20 +40,22 @@ class Provider:
 
     @property
     def calls_tools(self) -> bool:
-        """Whether its models can be expected to call tools. Small local ones mostly cannot."""
+        """Whether its models are expected to support tools. Small local models mostly do not."""
         return self.name in {"OpenAI", "OpenRouter", "Groq"}
 
 
-def detect(keys: Mapping[str, str], *, base_url: str = "", api_key: str = "", model: str = "") -> Provider | None:
-    """The provider to use, None when nothing points to one: then the book answers by itself.
+def detect_provider(
+    keys: Mapping[str, str], *, base_url: str = "", api_key: str = "", model: str = ""
+) -> Provider | None:
+    """The provider to use. None if nothing is configured: answers are then extractive.
 
-    An address decides by itself; without one, the first key that is set does.
+    An address has priority; without one, the first key that is set decides.
     """
     if base_url:
-        return _at(keys, base_url, api_key=api_key, model=model)
-    for variable, name, url, usual in _BY_KEY:
+        return _provider_at(keys, base_url, api_key=api_key, model=model)
+    for variable, name, url, default in _BY_KEY:
         if found := (api_key if name == "OpenAI" and api_key else keys.get(variable, "").strip()):
-            return Provider(name, url, found, model or usual)
+            return Provider(name, url, found, model or default)
     if model:
         names = ", ".join(variable for variable, *_ in _BY_KEY)
         raise ConfigurationError(
@@ -62,15 +64,15 @@ def detect(keys: Mapping[str, str], *, base_url: str = "", api_key: str = "", mo
     return None
 
 
-def _at(keys: Mapping[str, str], base_url: str, *, api_key: str, model: str) -> Provider:
+def _provider_at(keys: Mapping[str, str], base_url: str, *, api_key: str, model: str) -> Provider:
     if urlsplit(base_url).scheme not in {"http", "https"}:
         raise ConfigurationError(f"base_url must be an http(s) address, not {base_url!r}.")
-    for variable, name, url, usual in _BY_KEY:
+    for variable, name, url, default in _BY_KEY:
         if urlsplit(url).hostname == urlsplit(base_url).hostname:
             key = api_key or keys.get(variable, "").strip()
             if not key:
                 raise ConfigurationError(f"{name} needs a key: set {variable}.")
-            return Provider(name, base_url, key, model or usual)
+            return Provider(name, base_url, key, model or default)
     key = api_key or keys.get("OPENAI_API_KEY", "").strip() or NO_KEY_NEEDED
-    # Without the name and password an address may begin with.
+    # The name and password that an address may contain are not part of the provider's name.
     return Provider(urlsplit(base_url).netloc.rpartition("@")[2], base_url, key, model or "default")

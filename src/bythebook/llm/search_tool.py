@@ -1,4 +1,4 @@
-"""The tool a model searches the book with: its schema, its arguments checked, its answer."""
+"""The search tool of the model: its schema, its arguments and its response."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bythebook.errors import InputError
-from bythebook.index import EVERYWHERE, Filters
+from bythebook.index import NO_FILTERS, Filters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,16 +41,16 @@ SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class SearchArguments:
-    """A search as the model asked for it."""
+    """The arguments of one search."""
 
     query: str
     top_k: int = 5
     threshold: float = 0.0
-    filters: Filters = EVERYWHERE
+    filters: Filters = NO_FILTERS
 
     @classmethod
     def parse(cls, arguments: str) -> SearchArguments:
-        """Read a tool call's arguments. Raises InputError with what is wrong, for the model to correct itself."""
+        """Parse a tool call's arguments. Raises InputError with a message that helps the model to correct itself."""
         try:
             data = json.loads(arguments)
         except ValueError as exc:
@@ -94,7 +94,7 @@ def _filters(data: dict[str, Any]) -> Filters:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalToolResponse:
-    """What a tool call gets back, as JSON. An empty result is not an error."""
+    """The response to a tool call. An empty result is not an error."""
 
     results: tuple[dict[str, Any], ...] = ()
     query: str = ""
@@ -127,8 +127,10 @@ class RetrievalToolResponse:
         )
 
 
-def shown(numbered: Sequence[tuple[int, RetrievalResult]], *, longest: int = 0) -> tuple[dict[str, Any], ...]:
-    """The passages as the model sees them, cut to `longest` characters if that is not 0."""
+def describe_passages(
+    numbered: Sequence[tuple[int, RetrievalResult]], *, longest: int = 0
+) -> tuple[dict[str, Any], ...]:
+    """The passages as JSON for the model, cut to `longest` characters if that is not 0."""
     return tuple(
         {
             "number": number,

@@ -1,1 +1,1 @@
-"""The door for other programs: the book as an MCP server, with two tools that only read, and its pages."""
+"""The MCP server of a book: two read-only tools, and the pages as resources."""

@@ -1,4 +1,4 @@
-"""MCP over streamable HTTP: one ASGI app without sessions, so that any worker can take any request."""
+"""MCP over streamable HTTP: a stateless ASGI app, so that any worker can handle any request."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 
-from bythebook.mcp.server import server_of
+from bythebook.mcp.server import create_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -19,63 +19,63 @@ if TYPE_CHECKING:
     from bythebook.book import Book
     from bythebook.mcp.server import Context
 
-LARGEST_BODY = 1_000_000
+MAX_BODY_BYTES = 1_000_000
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-def _nobody(_scope: Scope) -> str:
+def _anonymous_user(_scope: Scope) -> str:
     return ""
 
 
 def asgi_app(
     book: Book,
     *,
-    reader: Callable[[Scope], str] = _nobody,
+    get_user_id: Callable[[Scope], str] = _anonymous_user,
     hosts: Collection[str] | None = LOOPBACK,
     origins: Collection[str] = (),
 ) -> ASGIApp:
-    """The book's MCP endpoint. It needs no lifespan; give it to a route of the path it shall have.
+    """The MCP endpoint of the book, to be used as the endpoint of a route. It needs no lifespan.
 
-    `reader` says whose request it is. `hosts` are the names this server is called by, None for any. A request with an
-    Origin comes from a web page: it must be one of `origins`, or a page of one of the `hosts`.
+    `hosts` are the accepted names of this server, None for any. A request with an Origin header comes from a web page:
+    its origin must be one of `origins`, or have one of the `hosts`.
     """
-    return _Endpoint(book, reader, hosts, frozenset(origins))
+    return _Endpoint(book, get_user_id, hosts, frozenset(origins))
 
 
 class _Endpoint:
     def __init__(
-        self, book: Book, reader: Callable[[Scope], str], hosts: Collection[str] | None, origins: frozenset[str]
+        self, book: Book, get_user_id: Callable[[Scope], str], hosts: Collection[str] | None, origins: frozenset[str]
     ) -> None:
-        def whose(context: Context) -> str:
-            return reader(context.request.scope) if context.request is not None else ""
+        def get_user(context: Context) -> str:
+            return get_user_id(context.request.scope) if context.request is not None else ""
 
-        self._server = server_of(book, reader=whose)
+        self._server = create_server(book, get_user_id=get_user)
         self._hosts = hosts
         self._origins = origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if refusal := self._refused(scope["method"], Headers(scope=scope)):
+        if refusal := self._check_access(scope["method"], Headers(scope=scope)):
             await refusal(scope, receive, send)
             return
-        # Nothing is remembered between requests, so each has a manager of its own and nothing must be started first.
-        manager = StreamableHTTPSessionManager(self._server, stateless=True, max_request_body_size=LARGEST_BODY)
+        # Each request gets its own manager: there is no state between requests and nothing to start in a lifespan.
+        manager = StreamableHTTPSessionManager(self._server, stateless=True, max_request_body_size=MAX_BODY_BYTES)
         async with manager.run():
             await manager.handle_request(scope, receive, send)
 
-    def _refused(self, method: str, headers: Headers) -> PlainTextResponse | None:
-        """Whether a web page may be behind this that has no business here: of another site, or under a rebound name."""
-        if self._hosts is not None and _host(f"//{headers.get('host', '')}") not in self._hosts:
-            return PlainTextResponse("This server is not called by that name.", status_code=421)
+    def _check_access(self, method: str, headers: Headers) -> PlainTextResponse | None:
+        """The response to a rejected request: of another site's page, through DNS rebinding, or with another method."""
+        if self._hosts is not None and _parse_host(f"//{headers.get('host', '')}") not in self._hosts:
+            return PlainTextResponse("This server is not known under that name.", status_code=421)
         origin = headers.get("origin")
-        if origin is not None and origin not in self._origins and _host(origin) not in (self._hosts or ()):
+        if origin is not None and origin not in self._origins and _parse_host(origin) not in (self._hosts or ()):
             return PlainTextResponse("Pages of that origin may not use this server.", status_code=403)
         if method != "POST":
-            return PlainTextResponse("Use POST: this server keeps no streams.", 405, headers={"Allow": "POST"})
+            return PlainTextResponse("Use POST: this server has no GET streams.", 405, headers={"Allow": "POST"})
         return None
 
 
-def _host(address: str) -> str:
-    """The name in an address, without the port; empty for what is no address."""
+def _parse_host(address: str) -> str:
+    """The host name of a URL without the port; empty if the URL is invalid."""
     try:
         parts = urlsplit(address)
         return "" if "@" in parts.netloc or parts.port == 0 else parts.hostname or ""

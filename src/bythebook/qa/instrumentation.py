@@ -1,89 +1,90 @@
-"""The witness: tells whoever listens how a question went, and changes nothing about it."""
+"""Instrumentation of a question: its span, its log events and its metrics."""
 
 from __future__ import annotations
 
 import asyncio
-import time
-from contextlib import aclosing
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
 
-from bythebook.answers.events import Answered, Entered, Said, State
+from bythebook.answers.events import AnswerCompleted, State, StateChanged, TextDelta
 from bythebook.errors import BookError
-from bythebook.telemetry import figure, log, span
+from bythebook.telemetry import log, metric, span
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import Callable, Iterator
 
     from bythebook.answers import AgentRequest, AgentResponse
     from bythebook.answers.events import Event
+    from bythebook.qa.request import StageTimer
 
 LEFT = "left"
-"""The outcome of a question whose reader did not wait for the answer."""
+"""The outcome of a question whose reader left before the answer."""
+
+E = TypeVar("E", bound="Event")
 
 
-async def witnessed(request: AgentRequest, events: AsyncGenerator[Event]) -> AsyncGenerator[Event]:
-    """The same events, the last of them told as well."""
-    telling = _Telling(request)
+@contextmanager
+def instrument(request: AgentRequest, timer: StageTimer) -> Iterator[Callable[[E], E]]:
+    """Measure a question. Call the given function with each event before it is yielded; it returns the event."""
+    observer = _Observer(request, timer)
     with span("question"):
         try:
-            async with aclosing(events):
-                async for event in events:
-                    telling.of(event)
-                    yield event
+            yield observer.observe
         except (GeneratorExit, asyncio.CancelledError):
-            telling.left()
+            observer.count_cancellation()
             raise
         except Exception as error:
-            telling.failed(error)
+            observer.log_failure(error)
             raise
 
 
-class _Telling:
-    """What is said of one question, as it goes."""
+class _Observer:
+    """Reports one question to the listeners of telemetry."""
 
-    def __init__(self, request: AgentRequest) -> None:
+    def __init__(self, request: AgentRequest, timer: StageTimer) -> None:
         self._request = request
-        self._started = time.perf_counter()
+        self._timer = timer
         self._first_token = 0.0
         self._answered = False
 
-    def of(self, event: Event) -> None:
-        if isinstance(event, Entered):
-            log("state", state=event.state)
-        elif isinstance(event, Said | Answered) and not self._first_token:
-            self._first_token = self._elapsed()
-            figure("first_token_seconds", self._first_token)
-        if isinstance(event, Answered):
+    def observe(self, event: E) -> E:
+        if isinstance(event, StateChanged):
+            log("state_changed", state=event.state)
+        elif isinstance(event, TextDelta | AnswerCompleted) and not self._first_token:
+            self._first_token = self._seconds()
+            metric("first_token_seconds", self._first_token)
+        if isinstance(event, AnswerCompleted):
             self._answered = True
-            self._tell(event.response)
+            self._log_answer(event.response)
+        return event
 
-    def left(self) -> None:
-        # Whoever has the answer need not wait for the end of the stream.
+    def count_cancellation(self) -> None:
+        # With the answer received, leaving before the end of the stream is not a cancellation.
         if not self._answered:
-            figure("questions", outcome=LEFT)
+            metric("questions", outcome=LEFT)
 
-    def failed(self, error: Exception) -> None:
+    def log_failure(self, error: Exception) -> None:
         code = error.code if isinstance(error, BookError) else BookError.code
-        figure("questions", outcome=code)
-        log("state", state=State.FAILED)
+        metric("questions", outcome=code)
+        log("state_changed", state=State.FAILED)
         log(
             "question_failed",
             error=code,
             stage=error.stage if isinstance(error, BookError) else "",
-            # What a reader did wrong is said to the reader alone, and what a foreign error says may be anything.
+            # Errors of the reader are reported to the reader only. The text of a foreign error may contain anything.
             message=str(error) if isinstance(error, BookError) and error.status_code >= 500 else "",
-            seconds=self._elapsed(),
+            seconds=self._seconds(),
             question=self._request.query,
         )
 
-    def _tell(self, response: AgentResponse) -> None:
-        figure("questions", outcome=response.outcome)
+    def _log_answer(self, response: AgentResponse) -> None:
+        metric("questions", outcome=response.outcome)
         metadata = response.metadata
         log(
             "question",
             outcome=response.outcome,
             model=response.model,
-            seconds=self._elapsed(),
+            seconds=self._seconds(),
             first_token_seconds=self._first_token,
             tokens=response.tokens_used,
             passages=metadata.chunk_count,
@@ -94,5 +95,5 @@ class _Telling:
             answer=response.answer,
         )
 
-    def _elapsed(self) -> float:
-        return time.perf_counter() - self._started
+    def _seconds(self) -> float:
+        return self._timer.elapsed_ms() / 1000

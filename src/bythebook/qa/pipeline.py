@@ -1,269 +1,298 @@
-"""Ask: from a question to events to an answer that is proven, refused or asked back, and remembered."""
+"""The answer pipeline: from a question to an answer that is verified, a refusal, or a question back to the reader."""
 
 from __future__ import annotations
 
-import time
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bythebook.answers import LONGEST_QUERY, Outcome
-from bythebook.answers.events import Answered, Entered, Said, Searched, State
+from bythebook.answers.events import AnswerCompleted, SourcesFound, State, StateChanged, TextDelta
 from bythebook.answers.extractive import CLARIFY, extract
-from bythebook.concurrency import turn
-from bythebook.qa.instrumentation import witnessed
-from bythebook.qa.request import Course, Pace, Stage
-from bythebook.qa.turn_recorder import Memory, Notes
-from bythebook.retrieval.evidence import weigh, weigh_until
-from bythebook.retrieval.selection import put_first, selected
-from bythebook.upstream.deadline import Deadline, now
+from bythebook.concurrency import fair_yield
+from bythebook.llm import GenerationResult, GenerationStarted
+from bythebook.qa.instrumentation import instrument
+from bythebook.qa.request import RequestContext, Stage, StageTimer
+from bythebook.qa.turn_recorder import TurnContext, TurnRecorder
+from bythebook.retrieval.evidence import score_evidence, score_until_confident
+from bythebook.retrieval.selection import pin_chunk, selection_result
+from bythebook.upstream.deadline import Deadline
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 
     from bythebook.answers import AgentRequest, AgentResponse
     from bythebook.answers.events import Event
     from bythebook.answers.extractive import Quote
     from bythebook.conversations import Conversations
-    from bythebook.conversations.followups import Exchange, Standalone
+    from bythebook.conversations.followups import Exchange
     from bythebook.embeddings import Embedder
-    from bythebook.feedback.answer_log import Notebook
+    from bythebook.feedback.answer_log import AnswerLog
     from bythebook.index import Filters
-    from bythebook.index.provider import Edition, Shelf
+    from bythebook.index.provider import IndexProvider, IndexSnapshot
     from bythebook.llm.config import AgentConfig
-    from bythebook.llm.generator import Speaker, Spoken
+    from bythebook.llm.generator import AnswerGenerator
     from bythebook.llm.search_tool import SearchArguments
     from bythebook.retrieval import RetrievalResult
     from bythebook.retrieval.evidence import Evidence
-    from bythebook.retrieval.retriever import Retrieved, Retriever
+    from bythebook.retrieval.retriever import Retrieval, Retriever
 
-_SHARE_OF_UNDERSTANDING = 0.3
-"""How much of the time to the first word a model may take to make a follow-up stand alone."""
+_REWRITE_SHARE = 0.3
+"""The share of the time to the first token that a model may use to rewrite a follow-up."""
+
+
+async def no_generator() -> AnswerGenerator | None:
+    """For a pipeline without a model."""
+    return None
+
+
+async def no_conversations() -> Conversations | None:
+    """For a pipeline that records no conversations."""
+    return None
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
-    """Answers questions from the book on the shelf: by itself, or through a speaker that has a model."""
+class AnswerPipeline:
+    """Answers questions from the index, in the book's own sentences or with a model. Built once for each book."""
 
-    shelf: Shelf
+    index_provider: IndexProvider
     embedder: Embedder
     retriever: Retriever
     config: AgentConfig
-    speaker: Speaker | None = None
-    conversations: Conversations | None = None
-    notebook: Notebook | None = None
+    open_generator: Callable[[], Awaitable[AnswerGenerator | None]] = no_generator
+    """Opens the model for the first question that needs it; importing its client takes seconds."""
+    open_conversations: Callable[[], Awaitable[Conversations | None]] = no_conversations
+    """Opens the database for the first question that has a session."""
+    answer_log: AnswerLog | None = None
 
     async def ask(self, request: AgentRequest, *, user_id: str = "", history: Sequence[Exchange] = ()) -> AgentResponse:
-        """The answer, once it is whole."""
+        """The answer, without the events before it."""
         async with aclosing(self.stream(request, user_id=user_id, history=history)) as events:
             async for event in events:
-                if isinstance(event, Answered):
+                if isinstance(event, AnswerCompleted):
                     return event.response
         raise AssertionError("a stream ends with an answer or an error")
 
-    def stream(
+    async def stream(
         self, request: AgentRequest, *, user_id: str = "", history: Sequence[Exchange] = ()
     ) -> AsyncGenerator[Event]:
-        """What happens on the way to the answer, which is the last event and is kept before it is given.
+        """Yield the events of a question. The last one is AnswerCompleted; the answer is recorded before it.
 
-        `history` is for callers who keep the conversation themselves; one with a session has its own.
+        `history` is for callers that keep the conversation themselves; the history of a session has priority.
         """
-        return witnessed(request, self._stream(request, user_id, history))
-
-    async def _stream(self, request: AgentRequest, user_id: str, history: Sequence[Exchange]) -> AsyncGenerator[Event]:
-        yield Entered(State.RECEIVED)
-        pace = Pace(Deadline.after(self.config.answer_seconds, first_token=self.config.first_token_seconds))
-        yield Entered(State.VALIDATING)
-        async with self._opened(pace) as edition, self._remembering(request, user_id, pace) as memory:
-            memory.history = memory.history or tuple(history)
-            course = Course(request, edition, memory, pace)
-            async with aclosing(self._answer(course)) as events:
-                async for event in events:
-                    yield event
-        yield Entered(State.COMPLETED)
-        if memory.response is None:
-            raise AssertionError("every course ends with a response")
-        if self.notebook is not None:
-            self.notebook.note(memory.response, memory.standalone, memory.found, user_id=user_id)
-        yield Answered(memory.response)
+        # Every word of a model passes this generator. Steps below it return values, so that it remains the only one.
+        generator = await self.open_generator()
+        conversations = await self.open_conversations() if request.session_id is not None else None
+        timer = StageTimer(Deadline.after(self.config.answer_seconds, first_token=self.config.first_token_seconds))
+        with instrument(request, timer) as observe:
+            yield observe(StateChanged(State.RECEIVED))
+            yield observe(StateChanged(State.VALIDATING))
+            async with self._open_snapshot(timer) as snapshot:
+                recorder = _recorder(conversations, request, user_id, timer)
+                async with _begin_turn(request, recorder, timer, self.config) as turn:
+                    context = RequestContext(request, snapshot, timer, turn.history or tuple(history))
+                    await self._resolve_followup(context, generator)
+                    if not context.is_searchable:
+                        response = context.finish(Outcome.CLARIFY, CLARIFY)
+                    else:
+                        yield observe(StateChanged(State.RETRIEVING))
+                        await self._retrieve_passages(context)
+                        yield observe(SourcesFound(context.found))
+                        if generator is None:
+                            quotes = await self._extract_quotes(context)
+                            if quotes:
+                                yield observe(StateChanged(State.GENERATING))
+                            response = context.finish_extractive(quotes)
+                        elif not await self._is_covered(context):
+                            response = context.finish_extractive([])
+                        else:
+                            draft = _Draft(context, generator)
+                            # The call to the model has its own limit: each word is due at another time.
+                            with timer.measure(Stage.GENERATING):
+                                await fair_yield()
+                                async with aclosing(self._generate(context, generator)) as parts:
+                                    async for part in parts:
+                                        if event := draft.add(part):
+                                            yield observe(event)
+                            response = await self._verify(context, draft.result, generator)
+                    response = turn.attach_turn(response)
+                if recorder is not None:
+                    async with timer.limit(Stage.REMEMBERING):
+                        await recorder.record_answer(response, context)
+            yield observe(StateChanged(State.COMPLETED))
+            if self.answer_log is not None:
+                self.answer_log.record(response, context.query, context.found, user_id=user_id)
+            yield observe(AnswerCompleted(response))
 
     @asynccontextmanager
-    async def _opened(self, pace: Pace) -> AsyncIterator[Edition]:
+    async def _open_snapshot(self, timer: StageTimer) -> AsyncIterator[IndexSnapshot]:
         async with AsyncExitStack() as stack:
-            async with pace.within(Stage.OPENING):
-                edition = await stack.enter_async_context(self.shelf.edition())
-            yield edition
+            async with timer.limit(Stage.OPENING):
+                snapshot = await stack.enter_async_context(self.index_provider.snapshot())
+            yield snapshot
 
-    @asynccontextmanager
-    async def _remembering(self, request: AgentRequest, user_id: str, pace: Pace) -> AsyncIterator[Memory]:
-        """The question's place in its conversation. A question without a session leaves nothing behind."""
-        if self.conversations is None or request.session_id is None:
-            yield Memory()
+    async def _resolve_followup(self, context: RequestContext, generator: AnswerGenerator | None) -> None:
+        """Rewrite a follow-up as a standalone question: with the model if there is one, else by a rule."""
+        if not context.history:
             return
-        notes = Notes(self.conversations, request.session_id, user_id)
-        before = now()
-        async with pace.within(Stage.WAITING):
-            memory = await notes.begin(request.query, most_turns=self.config.max_conversation_turns)
-        # A question that had to wait for another one has not lost its own time to the first word.
-        pace.deadline = pace.deadline.delayed(now() - before)
-        async with notes.failing(memory, deadline=pace.deadline):
-            yield memory
-        async with pace.within(Stage.REMEMBERING):
-            await notes.keep(memory)
+        from bythebook.conversations.followups.rules import make_standalone
 
-    async def _answer(self, course: Course) -> AsyncGenerator[Event]:
-        if course.memory.history:
-            course.take(await self._understand(course))
-        if not course.clear:
-            course.conclude(Outcome.CLARIFY, CLARIFY)
-            return
-        yield Entered(State.RETRIEVING)
-        await self._look_up(course)
-        yield Searched(course.found)
-        speaker = self.speaker
-        if speaker is None:
-            quotes = await self._quotes(course)
-            if quotes:
-                yield Entered(State.GENERATING)
-            course.conclude_with(quotes)
-            return
-        if not await self._is_covered(course):
-            course.conclude_with([])
-            return
-        async with aclosing(self._speak(course, speaker)) as events:
-            async for event in events:
-                yield event
+        question = context.request.query
+        standalone = make_standalone(question, context.history)
+        resolved = standalone.unclear or standalone.source or not standalone.depends
+        if generator is not None and self.config.followups != "rule" and not resolved:
+            async with context.timer.limit(Stage.UNDERSTANDING):
+                standalone, context.rewrite_tokens = await generator.rewrite_question(
+                    question, context.history, deadline=context.timer.deadline.fraction(_REWRITE_SHARE)
+                )
+        context.use_standalone(standalone)
 
-    async def _understand(self, course: Course) -> Standalone:
-        """What the question asks after those before it: in the model's words where there is one, else by a rule."""
-        from bythebook.conversations.followups.rules import standalone
-
-        question, history = course.request.query, course.memory.history
-        understood = standalone(question, history)
-        clear = understood.unclear or understood.source or not understood.depends
-        if self.speaker is None or self.config.followups == "rule" or clear:
-            return understood
-        async with course.pace.within(Stage.UNDERSTANDING):
-            deadline = course.pace.deadline.part(_SHARE_OF_UNDERSTANDING)
-            understood, course.understanding_tokens = await self.speaker.restate(question, history, deadline=deadline)
-        return understood
-
-    async def _look_up(self, course: Course) -> None:
-        """Find the passages; first of all the marked text, or the source that was pointed at."""
-        request, selection = course.request, course.selection
-        query = f"{course.query} {selection}"[:LONGEST_QUERY] if selection else course.query
+    async def _retrieve_passages(self, context: RequestContext) -> None:
+        """Search for the question. The selected text, or the source the question refers to, comes first."""
+        request, selection = context.request, context.selection
+        query = f"{context.query} {selection}"[:LONGEST_QUERY] if selection else context.query
         top_k = request.top_k or self.config.retrieval_top_k
-        retrieved = await self._retrieve(course, query, top_k, request.filters, also=course.also)
+        retrieval = await self._retrieve(context, query, top_k, request.filters, also=context.extra_queries)
         if selection:
-            from bythebook.llm.context_budget import count
+            from bythebook.llm.context_budget import count_tokens
 
-            marked = selected(selection, tokens=count(selection), near=retrieved.context.results)
-            others = retrieved.context.results if request.selection_mode == "boost" else ()
-            placed = (marked, *(replace(r, position=p) for p, r in enumerate(others, start=2)))
-            retrieved = replace(retrieved, context=replace(retrieved.context, results=placed))
-        elif course.pointed_at and not request.filters:
-            async with course.pace.within(Stage.SEARCHING):
-                retrieved = await put_first(course.edition, course.pointed_at, retrieved)
-        course.retrieved, course.found = retrieved, retrieved.context.results
+            found = retrieval.context.results
+            selected = selection_result(selection, tokens=count_tokens(selection), near=found)
+            others = found if request.selection_mode == "boost" else ()
+            results = (selected, *(replace(r, position=p) for p, r in enumerate(others, start=2)))
+            retrieval = replace(retrieval, context=replace(retrieval.context, results=results))
+        elif context.cited_chunk_id and not request.filters:
+            async with context.timer.limit(Stage.SEARCHING):
+                retrieval = await pin_chunk(context.snapshot, context.cited_chunk_id, retrieval)
+        context.retrieval, context.found = retrieval, retrieval.context.results
 
     async def _retrieve(
-        self, course: Course, query: str, top_k: int, filters: Filters, *, also: tuple[str, ...] = ()
-    ) -> Retrieved:
-        within = course.pace.within
+        self, context: RequestContext, query: str, top_k: int, filters: Filters, *, also: tuple[str, ...] = ()
+    ) -> Retrieval:
         return await self.retriever.retrieve(
-            course.edition, query, top_k=top_k, filters=filters, also=also, within=within
+            context.snapshot, query, top_k=top_k, filters=filters, extra_queries=also, stage_timeout=context.timer.limit
         )
 
-    async def _is_covered(self, course: Course) -> bool:
-        """Whether a model should be asked: passages and words mostly tell, and then nothing is read closely."""
-        if course.retrieved is None:
+    async def _is_covered(self, context: RequestContext) -> bool:
+        """Whether the model gets the question. Passages are scored only until the answer to this is certain."""
+        if context.retrieval is None:
             return False
-        # By the reader's own threshold a glance decides; what that is sure of needs no reading.
-        by_rule = self.config.retrieval_threshold == "auto" and not course.certainly_covered
-        before = time.perf_counter()
-        async with course.pace.within(Stage.WEIGHING):
-            sure = course.edition.calibration.cutoff if by_rule else 0.0
-            course.evidence = await weigh_until(course.edition, self.embedder, course.retrieved, sure=sure)
-        course.proof_ms += (time.perf_counter() - before) * 1000
-        return bool(course.evidence.units) and self._covers(course, course.evidence)
+        # With a threshold of the reader's own, the lexical score decides and nothing is embedded.
+        by_rule = self.config.retrieval_threshold == "auto" and not context.covered_by_request
+        async with context.timer.limit(Stage.WEIGHING):
+            sure = context.snapshot.calibration.cutoff if by_rule else 0.0
+            context.evidence = await score_until_confident(
+                context.snapshot, self.embedder, context.retrieval, sure=sure
+            )
+        return bool(context.evidence.spans) and self._covers(context, context.evidence)
 
-    async def _quotes(self, course: Course) -> list[Quote]:
-        """What the book itself would say, nothing when it does not cover the question."""
-        if course.retrieved is None:
+    async def _extract_quotes(self, context: RequestContext) -> list[Quote]:
+        """The book's own sentences that answer the question. Empty if the book does not cover it."""
+        if context.retrieval is None:
             return []
-        before = time.perf_counter()
-        async with course.pace.within(Stage.WEIGHING):
-            course.evidence = await weigh(course.edition, self.embedder, course.retrieved)
-        course.proof_ms += (time.perf_counter() - before) * 1000
-        covered = self._covers(course, course.evidence)
-        return extract(course.evidence.units, course.edition.words) if covered else []
+        async with context.timer.limit(Stage.WEIGHING):
+            context.evidence = await score_evidence(context.snapshot, self.embedder, context.retrieval)
+        covered = self._covers(context, context.evidence)
+        return extract(context.evidence.spans, context.snapshot.bm25) if covered else []
 
-    def _covers(self, course: Course, evidence: Evidence) -> bool:
-        """Whether there is enough to answer from: by the calibrated rule, or by the reader's own least cosine."""
-        if course.certainly_covered:
+    def _covers(self, context: RequestContext, evidence: Evidence) -> bool:
+        """Whether the evidence is enough for an answer: by the calibrated rule, or by the configured cosine."""
+        if context.covered_by_request:
             return True
         if self.config.retrieval_threshold == "auto":
-            return evidence.confidence >= course.edition.calibration.cutoff
-        found = course.retrieved.context.results if course.retrieved else ()
+            return evidence.confidence >= context.snapshot.calibration.cutoff
+        found = context.retrieval.context.results if context.retrieval else ()
         return max((result.score for result in found), default=0.0) >= self.config.retrieval_threshold
 
-    async def _speak(self, course: Course, speaker: Speaker) -> AsyncGenerator[Event]:
-        """Answer in a model's words, each of its sentences proven, or with the book's own if none can be."""
-        from bythebook.answers.preview import Preview
-        from bythebook.llm.client import Began
-        from bythebook.llm.generator import Spoken
-        from bythebook.upstream.client import unheard
+    def _generate(
+        self, context: RequestContext, generator: AnswerGenerator
+    ) -> AsyncGenerator[GenerationStarted | str | GenerationResult]:
+        async def search(wanted: SearchArguments) -> Sequence[RetrievalResult]:
+            """A search of the model. The filters of the reader have priority over those of the model."""
+            filters = context.request.filters or wanted.filters
+            found = (await self._retrieve(context, wanted.query, wanted.top_k, filters)).context.results
+            return [result for result in found if result.score >= wanted.threshold]
 
-        before = time.perf_counter()
-        spoken = Spoken()
-        preview = Preview(course.found, instructions=speaker.instructions)
-        words = speaker.speak(
-            course.query_for_model(),
-            course.found,
-            history=course.memory.history,
-            search=lambda wanted: self._search(course, wanted),
-            deadline=course.pace.deadline,
-            report=unheard,
+        # The model gets the reader's own words; selected text is one of the passages.
+        return generator.generate(
+            context.request.query,
+            context.found,
+            history=context.history,
+            search=search,
+            deadline=context.timer.deadline,
         )
-        # Each word has its own time: the call to the model keeps to the deadline by itself.
-        with course.pace.entered(Stage.GENERATING):
-            await turn()
-            async with aclosing(words) as heard:
-                async for word in heard:
-                    if isinstance(word, Began):
-                        preview = Preview(course.found, instructions=speaker.instructions)
-                        yield Entered(State.GENERATING)
-                    elif isinstance(word, Spoken):
-                        spoken = word
-                    elif visible := preview.feed(word):
-                        course.first_token_ms = course.first_token_ms or course.pace.elapsed_ms()
-                        yield Said(visible)
-        course.generation_ms = (time.perf_counter() - before) * 1000
-        await self._prove(course, spoken, speaker)
 
-    async def _search(self, course: Course, wanted: SearchArguments) -> Sequence[RetrievalResult]:
-        """A search the model asked for, within what the reader has asked for."""
-        filters = course.request.filters or wanted.filters
-        found = (await self._retrieve(course, wanted.query, wanted.top_k, filters)).context.results
-        return [result for result in found if result.score >= wanted.threshold]
-
-    async def _prove(self, course: Course, spoken: Spoken, speaker: Speaker) -> None:
-        from bythebook.answers.prompt_leak import kept_secret
+    async def _verify(
+        self, context: RequestContext, generation: GenerationResult, generator: AnswerGenerator
+    ) -> AgentResponse:
+        """Keep the sentences that a passage supports. If there are none, answer with the book's own sentences."""
+        from bythebook.answers.prompt_leak import remove_prompt_leaks
         from bythebook.answers.verification import prove
 
-        before = time.perf_counter()
-        course.found = tuple(spoken.shown.results) or course.found
-        async with course.pace.within(Stage.PROVING):
-            proof = await prove(
-                kept_secret(spoken.text, speaker.instructions, [result.text for result in course.found]),
-                course.found,
-                edition=course.edition,
+        context.generation = generation
+        context.found = tuple(generation.passages.results) or context.found
+        async with context.timer.limit(Stage.PROVING):
+            context.proof = await prove(
+                remove_prompt_leaks(generation.text, generator.instructions, [result.text for result in context.found]),
+                context.found,
+                snapshot=context.snapshot,
                 embedder=self.embedder,
                 unsupported=self.config.unsupported,
             )
-        course.proof_ms += (time.perf_counter() - before) * 1000
-        course.spoken, course.proof = spoken, proof
-        if proof.citations:
-            course.conclude(Outcome.ANSWERED, proof.text, citations=proof.citations, model=speaker.model)
-        else:
-            course.conclude_with(await self._quotes(course))
+        if not context.proof.citations:
+            return context.finish_extractive(await self._extract_quotes(context))
+        return context.finish(
+            Outcome.ANSWERED, context.proof.text, citations=context.proof.citations, model=generator.model
+        )
+
+
+class _Draft:
+    """The answer while a model generates it: the events for the reader, and the result at the end."""
+
+    def __init__(self, context: RequestContext, generator: AnswerGenerator) -> None:
+        self.result = GenerationResult()
+        self._context = context
+        self._instructions = generator.instructions
+        self._restart()
+
+    def add(self, part: GenerationStarted | str | GenerationResult) -> Event | None:
+        """The event for this part of the generation, if the reader gets one."""
+        if isinstance(part, GenerationStarted):
+            self._restart()
+            return StateChanged(State.GENERATING)
+        if isinstance(part, GenerationResult):
+            self.result = part
+            return None
+        visible = self._preview.feed(part)
+        if not visible:
+            return None
+        self._context.first_token_ms = self._context.first_token_ms or self._context.timer.elapsed_ms()
+        return TextDelta(visible)
+
+    def _restart(self) -> None:
+        from bythebook.answers.preview import AnswerPreview
+
+        self._preview = AnswerPreview(self._context.found, instructions=self._instructions)
+
+
+def _recorder(
+    conversations: Conversations | None, request: AgentRequest, user_id: str, timer: StageTimer
+) -> TurnRecorder | None:
+    """The recorder of the request's turn. A question without a session leaves nothing behind."""
+    if conversations is None or request.session_id is None:
+        return None
+    return TurnRecorder(conversations, session_id=request.session_id, user_id=user_id, timer=timer)
+
+
+@asynccontextmanager
+async def _begin_turn(
+    request: AgentRequest, recorder: TurnRecorder | None, timer: StageTimer, config: AgentConfig
+) -> AsyncIterator[TurnContext]:
+    """The question's turn in its conversation. It is recorded as failed if the block ends in an error."""
+    if recorder is None:
+        yield TurnContext()
+        return
+    async with timer.limit_queueing(Stage.WAITING):
+        turn = await recorder.begin(request.query, most_turns=config.max_conversation_turns)
+    async with recorder.record_failure():
+        yield turn

@@ -1,4 +1,4 @@
-"""The course of one request: its stages, the time it has for them, what it has found and what becomes of it."""
+"""One request on its way through the pipeline: its stages, its deadline and its state."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from bythebook.answers import AgentResponse, Outcome, ResponseMetadata
-from bythebook.answers.extractive import MODEL, Quote, cite, nearest_sections, refusal
-from bythebook.concurrency import turn
+from bythebook.answers.extractive import MODEL, Quote, cite, format_refusal, nearest_sections
+from bythebook.concurrency import fair_yield
 from bythebook.errors import BookError
 from bythebook.telemetry import span
+from bythebook.upstream.deadline import now
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from bythebook.answers import AgentRequest
     from bythebook.answers.verification import Proof
-    from bythebook.conversations.followups import Standalone
-    from bythebook.index.provider import Edition
-    from bythebook.llm.generator import Spoken
-    from bythebook.qa.turn_recorder import Memory
+    from bythebook.conversations.followups import Exchange, StandaloneQuestion
+    from bythebook.index.provider import IndexSnapshot
+    from bythebook.llm import GenerationResult
     from bythebook.retrieval import Citation, RetrievalResult
     from bythebook.retrieval.evidence import Evidence
-    from bythebook.retrieval.retriever import Retrieved
+    from bythebook.retrieval.retriever import Retrieval
     from bythebook.upstream.deadline import Deadline
 
 
 class Stage(StrEnum):
-    """What a request is doing. An error says in which of these it happened."""
+    """A step of a request. An error contains the stage in which it occurred."""
 
     OPENING = "opening the book"
     WAITING = "waiting for an earlier question"
@@ -44,98 +44,110 @@ class Stage(StrEnum):
 
 
 _BEFORE_THE_FIRST_TOKEN = (Stage.OPENING, Stage.UNDERSTANDING, Stage.EMBEDDING, Stage.SEARCHING)
-_LONG = (Stage.SEARCHING, Stage.WEIGHING, Stage.PROVING)
-"""What keeps the event loop to itself for a while."""
+_CPU_BOUND = (Stage.SEARCHING, Stage.WEIGHING, Stage.PROVING)
+"""Stages that block the event loop for a while."""
 
 
-class Pace:
-    """How far a request has come and how long it still has: the one place where a stage begins and ends."""
+class StageTimer:
+    """Limits and measures the stages of one request. All times of a request are taken here."""
 
     def __init__(self, deadline: Deadline) -> None:
         self.deadline = deadline
         self._started = time.perf_counter()
+        self._durations_ms: dict[str, float] = {}
 
     def elapsed_ms(self) -> float:
+        """The time since the request began."""
         return (time.perf_counter() - self._started) * 1000
 
-    @asynccontextmanager
-    async def within(self, stage: str) -> AsyncIterator[None]:
-        """A stage that is ended, with an error that names it, when its time is over.
+    def duration_ms(self, *stages: Stage) -> float:
+        """The time spent in these stages so far."""
+        return sum(self._durations_ms.get(stage, 0.0) for stage in stages)
 
-        What is read, searched or waited for in a thread is then left behind and runs on by itself: a thread cannot be
-        stopped, but nobody has to wait for it.
+    @asynccontextmanager
+    async def limit(self, stage: str) -> AsyncIterator[None]:
+        """Measure a stage and end it, with an error that names it, when its deadline is due.
+
+        A thread that the stage waits for cannot be stopped. It continues, but the request no longer waits for it.
         """
-        deadline = self.deadline if stage in _BEFORE_THE_FIRST_TOKEN else self.deadline.begun()
-        with self.entered(stage):
-            async with deadline.bounding(stage):
-                if stage in _LONG:
-                    await turn()
+        deadline = self.deadline if stage in _BEFORE_THE_FIRST_TOKEN else self.deadline.after_first_token()
+        with self.measure(stage):
+            async with deadline.limit(stage):
+                if stage in _CPU_BOUND:
+                    await fair_yield()
                 yield
 
+    @asynccontextmanager
+    async def limit_queueing(self, stage: str) -> AsyncIterator[None]:
+        """Like `limit`, for waiting on another request: the time does not count toward the first token."""
+        before = now()
+        async with self.limit(stage):
+            yield
+        self.deadline = self.deadline.delay_first_token(now() - before)
+
     @contextmanager
-    def entered(self, stage: str) -> Iterator[None]:
-        """A stage, whoever ends it. Every one passes through here, and its errors leave with its name."""
+    def measure(self, stage: str) -> Iterator[None]:
+        """Measure a stage that has its own limit. Errors leave it with the name of the stage."""
+        before = time.perf_counter()
         try:
             with span(stage):
                 yield
         except BookError as error:
             error.stage = error.stage or stage
             raise
+        finally:
+            spent = (time.perf_counter() - before) * 1000
+            self._durations_ms[stage] = self._durations_ms.get(stage, 0.0) + spent
 
 
 @dataclass(slots=True)
-class Course:
-    """One request on its way: where it looks, how long it may take, what it has found and what that has cost."""
+class RequestContext:
+    """The state of one request: the queries, the passages found, and the parts of the response."""
 
     request: AgentRequest
-    edition: Edition
-    memory: Memory
-    pace: Pace
+    snapshot: IndexSnapshot
+    timer: StageTimer
+    history: tuple[Exchange, ...] = ()
     query: str = ""
-    also: tuple[str, ...] = ()
-    """What else to search for, so that a follow-up finds what the conversation is about."""
-    pointed_at: str = ""
-    """The chunk of an earlier answer that the question points at: "the second source"."""
-    certainly_covered: bool = False
-    """Whether what is asked for is known to be in the book: the marked text, or a source shown before."""
-    understanding_tokens: int = 0
+    """The question; for a follow-up, its standalone form."""
+    extra_queries: tuple[str, ...] = ()
+    """Further texts to search for, so that a follow-up finds the topic of the conversation."""
+    cited_chunk_id: str = ""
+    """The chunk of an earlier answer that the question refers to: "the second source"."""
+    covered_by_request: bool = False
+    """Whether the request itself names text of the book: the selected text, or a source shown before."""
+    rewrite_tokens: int = 0
     _unclear: bool = False
-    retrieved: Retrieved | None = None
+    retrieval: Retrieval | None = None
     evidence: Evidence | None = None
     found: tuple[RetrievalResult, ...] = ()
-    spoken: Spoken | None = None
+    generation: GenerationResult | None = None
     proof: Proof | None = None
-    proof_ms: float = 0.0
-    generation_ms: float = 0.0
     first_token_ms: float = 0.0
 
     def __post_init__(self) -> None:
         self.query = self.request.query
-        self.certainly_covered = bool(self.selection)
-
-    def take(self, understood: Standalone) -> None:
-        """Look for what was understood in place of the question's own words."""
-        self.query, *others = understood.every
-        self.also, self._unclear = tuple(others), understood.unclear
-        if understood.source is not None:
-            cited = next((exchange.chunk_ids for exchange in reversed(self.memory.history) if exchange.sources), ())
-            self.pointed_at = cited[understood.source - 1] if understood.source <= len(cited) else ""
-            self.certainly_covered = self.certainly_covered or (understood.whole and bool(self.pointed_at))
-
-    @property
-    def clear(self) -> bool:
-        """Whether there is anything to look for."""
-        return bool(self.selection) or (not self._unclear and bool(self.edition.words.terms(self.query)))
+        self.covered_by_request = bool(self.selection)
 
     @property
     def selection(self) -> str:
         return self.request.selected_text.strip()
 
-    def query_for_model(self) -> str:
-        """The question as the reader put it; the marked text stands among the passages."""
-        return self.request.query
+    @property
+    def is_searchable(self) -> bool:
+        """Whether there is anything to search for."""
+        return bool(self.selection) or (not self._unclear and bool(self.snapshot.bm25.terms(self.query)))
 
-    def conclude(
+    def use_standalone(self, question: StandaloneQuestion) -> None:
+        """Search for the standalone question instead of the reader's words."""
+        self.query, *others = question.every
+        self.extra_queries, self._unclear = tuple(others), question.unclear
+        if question.source is not None:
+            cited = next((exchange.chunk_ids for exchange in reversed(self.history) if exchange.sources), ())
+            self.cited_chunk_id = cited[question.source - 1] if question.source <= len(cited) else ""
+            self.covered_by_request = self.covered_by_request or (question.whole and bool(self.cited_chunk_id))
+
+    def finish(
         self,
         outcome: Outcome,
         answer: str,
@@ -143,47 +155,43 @@ class Course:
         model: str = MODEL,
         citations: tuple[Citation, ...] = (),
         suggestions: tuple[str, ...] = (),
-    ) -> None:
-        """Settle the response."""
-        self.memory.standalone, self.memory.found = self.query, self.found
-        self.memory.placed(
-            AgentResponse(
-                answer=answer,
-                outcome=outcome,
-                citations=citations,
-                sources=self.found if self.request.include_sources else (),
-                model=model,
-                tokens_used=self.understanding_tokens + (self.spoken.tokens_used if self.spoken else 0),
-                metadata=self._metadata(),
-                suggestions=suggestions,
-            )
+    ) -> AgentResponse:
+        """Build the response."""
+        return AgentResponse(
+            answer=answer,
+            outcome=outcome,
+            citations=citations,
+            sources=self.found if self.request.include_sources else (),
+            model=model,
+            tokens_used=self.rewrite_tokens + (self.generation.tokens_used if self.generation else 0),
+            metadata=self._metadata(),
+            suggestions=suggestions,
         )
 
-    def conclude_with(self, quotes: list[Quote]) -> None:
-        """Answer with the book's own sentences, or refuse when there are none."""
+    def finish_extractive(self, quotes: list[Quote]) -> AgentResponse:
+        """Build the response from the book's own sentences, or a refusal if there are none."""
         if quotes:
             answer, citations = cite(quotes)
-            self.conclude(Outcome.ANSWERED, answer, citations=citations)
-        else:
-            suggestions = nearest_sections(self.found)
-            self.conclude(Outcome.REFUSED, refusal(self.request.query, suggestions), suggestions=suggestions)
+            return self.finish(Outcome.ANSWERED, answer, citations=citations)
+        suggestions = nearest_sections(self.found)
+        return self.finish(Outcome.REFUSED, format_refusal(self.request.query, suggestions), suggestions=suggestions)
 
     def _metadata(self) -> ResponseMetadata:
-        retrieved, spoken, proof = self.retrieved, self.spoken, self.proof
+        retrieval, generation, proof = self.retrieval, self.generation, self.proof
         return ResponseMetadata(
-            response_time_ms=self.pace.elapsed_ms(),
-            index_generation=self.edition.name,
-            embedding_time_ms=retrieved.embedding_time_ms if retrieved else 0.0,
-            retrieval_time_ms=retrieved.retrieval_time_ms if retrieved else 0.0,
-            generation_time_ms=self.generation_ms,
-            proof_time_ms=self.proof_ms,
+            response_time_ms=self.timer.elapsed_ms(),
+            index_generation=self.snapshot.name,
+            embedding_time_ms=retrieval.embedding_time_ms if retrieval else 0.0,
+            retrieval_time_ms=retrieval.retrieval_time_ms if retrieval else 0.0,
+            generation_time_ms=self.timer.duration_ms(Stage.GENERATING),
+            proof_time_ms=self.timer.duration_ms(Stage.WEIGHING, Stage.PROVING),
             first_token_ms=self.first_token_ms or None,
             chunk_count=len(self.found),
-            cache_hit=retrieved.context.cache_hit if retrieved else False,
-            searches=spoken.searches if spoken else 0,
-            passages_left_out=spoken.passages_left_out if spoken else 0,
-            exchanges_left_out=spoken.exchanges_left_out if spoken else 0,
-            removed=tuple(f"{gone.text} ({gone.reason})" for gone in proof.doubted) if proof else (),
+            cache_hit=retrieval.context.cache_hit if retrieval else False,
+            searches=generation.searches if generation else 0,
+            passages_left_out=generation.passages_left_out if generation else 0,
+            exchanges_left_out=generation.exchanges_left_out if generation else 0,
+            removed=tuple(f"{rejected.text} ({rejected.reason})" for rejected in proof.rejected) if proof else (),
             proof=proof.sentences if proof else (),
             confidence=self.evidence.confidence if self.evidence else None,
         )

@@ -1,4 +1,4 @@
-"""Introduction: what greets a reader who has not asked yet. All of it is taken from the book itself."""
+"""Suggestions for a new reader: the name of the book, its sections and some questions, all taken from the book."""
 
 from __future__ import annotations
 
@@ -6,60 +6,64 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bythebook.concurrency import together
-from bythebook.index import EVERYWHERE
-from bythebook.retrieval.evidence import weigh
+from bythebook.concurrency import gather
+from bythebook.index import NO_FILTERS
+from bythebook.retrieval.evidence import score_evidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from bythebook.embeddings import Embedder
-    from bythebook.index.catalog import Listed
-    from bythebook.index.provider import Edition
+    from bythebook.index.catalog import TocEntry
+    from bythebook.index.provider import IndexSnapshot
     from bythebook.retrieval.evidence import Evidence
     from bythebook.retrieval.retriever import Retriever
 
 MOST_QUESTIONS = 4
-_TRIED = 24
-"""How many candidates are put to the book at most before enough of them have an answer."""
-_AT_ONCE = 6
-"""How many of them side by side: a hosted embedder gets them in one request."""
+_MOST_CANDIDATES = 24
+"""The limit of candidate questions that are checked for an answer."""
+_BATCH = 6
+"""How many candidates are checked concurrently: a hosted embedder gets them in one request."""
 _HOW_TO = re.compile(r"how to\s+(?=\w)", re.IGNORECASE)
 _NUMBER = re.compile(r"^(?:chapter|part|module|section)?\s*[\d.]+[:.)]?\s+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Introduction:
-    """The book's name, the sections one can look in, and questions that it answers."""
+    """The book's name, its sections, and questions that it answers."""
 
     name: str
     sections: tuple[str, ...]
     questions: tuple[str, ...]
 
 
-async def introduce(edition: Edition, embedder: Embedder, retriever: Retriever, *, name: str) -> Introduction:
-    """Introduce this edition. Without a `name` its first page gives one."""
-    listed = edition.catalogue.listed()
-    sections = dict.fromkeys(page.module for page in listed if page.module)
-    first = min(listed, key=lambda page: (page.path.count("/"), "index" not in page.path), default=None)
-    candidates = _spread([page for page in listed if page != first])[:_TRIED]
+async def introduce(snapshot: IndexSnapshot, embedder: Embedder, retriever: Retriever, *, name: str) -> Introduction:
+    """Introduce this snapshot of the book. Without a `name`, the title of its first page is the name."""
+    pages = snapshot.catalog.table_of_contents()
+    sections = dict.fromkeys(page.module for page in pages if page.module)
+    first = min(pages, key=lambda page: (page.path.count("/"), "index" not in page.path), default=None)
+    candidates = _spread([page for page in pages if page != first])[:_MOST_CANDIDATES]
     questions: list[str] = []
     while candidates and len(questions) < MOST_QUESTIONS:
-        some, candidates = candidates[:_AT_ONCE], candidates[_AT_ONCE:]
-        found = await together(*(_evidence(edition, embedder, retriever, question) for question in some))
-        sure = edition.calibration.cutoff
-        questions += [question for question, seen in zip(some, found, strict=True) if seen and seen.confidence >= sure]
+        batch, candidates = candidates[:_BATCH], candidates[_BATCH:]
+        found = await gather(*(_evidence(snapshot, embedder, retriever, question) for question in batch))
+        sure = snapshot.calibration.cutoff
+        questions += [question for question, seen in zip(batch, found, strict=True) if seen and seen.confidence >= sure]
     return Introduction(name or (first.title if first else ""), tuple(sections), tuple(questions[:MOST_QUESTIONS]))
 
 
-async def _evidence(edition: Edition, embedder: Embedder, retriever: Retriever, question: str) -> Evidence | None:
-    if not edition.words.terms(question):
+async def _evidence(
+    snapshot: IndexSnapshot, embedder: Embedder, retriever: Retriever, question: str
+) -> Evidence | None:
+    if not snapshot.bm25.terms(question):
         return None
-    return await weigh(edition, embedder, await retriever.retrieve(edition, question, top_k=5, filters=EVERYWHERE))
+    return await score_evidence(
+        snapshot, embedder, await retriever.retrieve(snapshot, question, top_k=5, filters=NO_FILTERS)
+    )
 
 
-def _spread(listed: Sequence[Listed]) -> list[str]:
-    """Questions from all over the book: the best of each page first, the longest pages before the others."""
+def _spread(listed: Sequence[TocEntry]) -> list[str]:
+    """Questions from the whole book: the best of each page first, longer pages before shorter ones."""
     pages = sorted(listed, key=lambda page: (-len(page.headings), page.url))
     by_page = [sorted(dict.fromkeys(_questions(page)), key=lambda asked: not asked[1]) for page in pages]
     rounds = max(map(len, by_page), default=0)
@@ -67,29 +71,29 @@ def _spread(listed: Sequence[Listed]) -> list[str]:
     return list(dict.fromkeys(text for text, _ in sorted(turns, key=lambda asked: not asked[1])))
 
 
-def _questions(page: Listed) -> Iterator[tuple[str, bool]]:
-    """What the page's headings answer, and whether the book itself puts it as a question."""
+def _questions(page: TocEntry) -> Iterator[tuple[str, bool]]:
+    """The questions that the page's headings answer, and whether the heading itself is a question."""
     for heading in (page.title, *page.headings):
-        said = unnumbered(heading)
-        if question := as_question(said):
+        text = strip_number(heading)
+        if question := as_question(text):
             yield question, True
-        elif 1 <= len(said.split()) <= 4 and said[:1].isalpha():
-            yield f"What does the book say about {within(said)}?", False
+        elif 1 <= len(text.split()) <= 4 and text[:1].isalpha():
+            yield f"What does the book say about {lower_initial(text)}?", False
 
 
 def as_question(heading: str) -> str:
-    """The question that a heading itself puts, empty when it puts none."""
+    """The question that a heading asks, empty if it asks none."""
     if heading.endswith("?"):
         return heading
     return _HOW_TO.sub("How do I ", heading, count=1) + "?" if _HOW_TO.match(heading) else ""
 
 
-def unnumbered(heading: str) -> str:
+def strip_number(heading: str) -> str:
     """The heading without the number of its chapter."""
     return _NUMBER.sub("", heading).strip()
 
 
-def within(heading: str) -> str:
-    """The heading inside a sentence: a plain first word begins small."""
+def lower_initial(heading: str) -> str:
+    """The heading as part of a sentence: a plain first word gets a small initial."""
     word = heading.split(maxsplit=1)[0]
     return heading[0].lower() + heading[1:] if word[1:].islower() or len(word) == 1 else heading

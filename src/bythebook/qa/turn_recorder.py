@@ -1,165 +1,122 @@
-"""Memory: a question's place in its conversation, from the moment it is asked until the answer is kept."""
+"""Records the turn of a question in its conversation, from its beginning to its answer, failure or cancellation."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
+from bythebook.concurrency import spawn_detached
 from bythebook.errors import BookError, InputError
-from bythebook.serialization import as_json
+from bythebook.llm.prompts import build_history
+from bythebook.serialization import to_json
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from bythebook.answers import AgentResponse
-    from bythebook.conversations import Conversation, Conversations, ConversationTurn, Message
+    from bythebook.conversations import Conversations, ConversationTurn
     from bythebook.conversations.followups import Exchange
+    from bythebook.qa.request import RequestContext, StageTimer
     from bythebook.retrieval import RetrievalResult
-    from bythebook.upstream.deadline import Deadline
 
-T = TypeVar("T")
-
-_SHORTEST = 1e-6
-_GRACE = 0.3
-"""The seconds past the deadline in which a failed turn may still be written down before its reader is told."""
-_GOING_ON: set[asyncio.Task[Any]] = set()
+_SHORTEST_SECONDS = 1e-6
+_GRACE_SECONDS = 0.3
+"""How long after the deadline a failed turn may still be written before the reader gets the error."""
 
 
-@dataclass(slots=True)
-class Memory:
-    """What came before a question, and what becomes of it: without a session nothing, both times."""
+@dataclass(frozen=True, slots=True)
+class TurnContext:
+    """The turn of a question and the history before it. A question without a session has neither."""
 
     history: tuple[Exchange, ...] = ()
     turn: ConversationTurn | None = None
-    standalone: str = ""
-    found: tuple[RetrievalResult, ...] = ()
-    response: AgentResponse | None = None
 
-    def placed(self, response: AgentResponse) -> AgentResponse:
-        """The response with its place in the conversation."""
+    def attach_turn(self, response: AgentResponse) -> AgentResponse:
+        """The response with its session and its turn number."""
         if self.turn is None:
-            self.response = response
-        else:
-            self.response = replace(response, session_id=self.turn.conversation_id, turn_number=self.turn.number)
-        return self.response
+            return response
+        return replace(response, session_id=self.turn.conversation_id, turn_number=self.turn.number)
 
 
-class Notes:
-    """Writes down what becomes of a question in its conversation: its answer, or that it failed or was given up.
+class TurnRecorder:
+    """Writes one turn of a conversation.
 
-    A database that has stopped answering cannot hold up whoever waits: what is being written is then left to end by
-    itself.
+    A database that does not respond cannot delay the reader: a write that takes too long continues in the background.
     """
 
-    def __init__(self, conversations: Conversations, session_id: str, user_id: str) -> None:
+    def __init__(self, conversations: Conversations, *, session_id: str, user_id: str, timer: StageTimer) -> None:
         self._conversations = conversations
         self._session_id = session_id
         self._user_id = user_id
-        self._started = time.perf_counter()
+        self._timer = timer
+        self._turn: ConversationTurn | None = None
 
-    async def begin(self, question: str, *, most_turns: int) -> Memory:
-        """Begin the turn, after those before it in the same conversation."""
-        beginning = by_itself(self._conversations.begin_turn(self._session_id, question, user_id=self._user_id))
+    async def begin(self, question: str, *, most_turns: int) -> TurnContext:
+        """Begin the turn once the earlier turns of the conversation have ended."""
+        beginning = spawn_detached(self._conversations.begin_turn(self._session_id, question, user_id=self._user_id))
         try:
             turn, conversation = await asyncio.shield(beginning)
         except asyncio.CancelledError:
-            # It gives up its place in the conversation, however long the database takes over that.
+            # Leave the queue of the conversation, however long the database takes for it.
             if not beginning.cancel() and not beginning.cancelled() and not beginning.exception():
-                by_itself(self._fail(beginning.result()[0], "cancelled"))
+                spawn_detached(self._fail(beginning.result()[0], "cancelled"))
             raise
         if turn.number > most_turns:
             await self._fail(turn, InputError.code)
             raise InputError(f"this conversation has had its {most_turns} turns. Start a new one.")
-        return Memory(history=exchanges(conversation), turn=turn)
+        self._turn = turn
+        messages = ((message.role, message.content, message.citations) for message in conversation.window())
+        return TurnContext(build_history(messages), turn)
 
     @asynccontextmanager
-    async def failing(self, memory: Memory, *, deadline: Deadline) -> AsyncIterator[None]:
-        """Keep that the turn has failed, or that its reader has left, if that is how the block ends."""
+    async def record_failure(self) -> AsyncIterator[None]:
+        """Record the turn as failed or cancelled if the block ends in an error."""
         try:
             yield
         except BaseException as error:
-            if memory.turn is not None:
-                # The reader may be gone and this task cancelled; the record of it is written all the same.
-                writing = by_itself(self._fail(memory.turn, _why(error)))
-                await asyncio.wait([writing], timeout=deadline.begun().left() + _GRACE)
+            if self._turn is not None:
+                # This task may be cancelled because the reader left. The record is written all the same.
+                writing = spawn_detached(self._fail(self._turn, _error_code(error)))
+                remaining = self._timer.deadline.after_first_token().left()
+                await asyncio.wait([writing], timeout=remaining + _GRACE_SECONDS)
             raise
 
-    async def keep(self, memory: Memory) -> None:
-        """Keep the answer, also when its reader leaves meanwhile."""
-        await asyncio.shield(by_itself(self._complete(memory)))
+    async def record_answer(self, response: AgentResponse, context: RequestContext) -> None:
+        """Record the answer, also if the reader leaves while it is written."""
+        await asyncio.shield(spawn_detached(self._complete(response, context.query, context.found)))
 
     async def _fail(self, turn: ConversationTurn, code: str) -> None:
-        await self._conversations.finish_turn(turn.failed(code, duration_seconds=self._seconds()), [])
+        await self._conversations.finish_turn(turn.fail(code, duration_seconds=self._seconds()), [])
 
-    async def _complete(self, memory: Memory) -> None:
+    async def _complete(self, response: AgentResponse, question: str, found: Sequence[RetrievalResult]) -> None:
         from bythebook.conversations import Message
-        from bythebook.llm.context_budget import count
+        from bythebook.llm.context_budget import count_tokens
 
-        turn, response = memory.turn, memory.response
-        if turn is None or response is None:
-            raise AssertionError("a turn that has ended well was begun and has its answer")
-        record = as_json(replace(response, sources=()))
-        completed = turn.completed(
-            record,
-            retrieval_results=memory.found,
-            duration_seconds=self._seconds(),
-            standalone_question=memory.standalone,
+        if self._turn is None:
+            raise AssertionError("begin the turn before you record its answer")
+        record = to_json(replace(response, sources=()))
+        completed = self._turn.complete(
+            record, retrieval_results=tuple(found), duration_seconds=self._seconds(), standalone_question=question
         )
-        question = Message("user", turn.question).counted(count)
-        answer = Message(
-            "assistant", response.answer, citations=tuple(record["citations"]), metadata=_beside(response, memory.found)
-        ).counted(count)
-        await self._conversations.finish_turn(completed, [question, answer])
+        asked = Message("user", self._turn.question).with_token_count(count_tokens)
+        metadata = _display_metadata(response, found)
+        answer = Message("assistant", response.answer, citations=tuple(record["citations"]), metadata=metadata)
+        await self._conversations.finish_turn(completed, [asked, answer.with_token_count(count_tokens)])
 
     def _seconds(self) -> float:
-        return max(time.perf_counter() - self._started, _SHORTEST)
+        return max(self._timer.elapsed_ms() / 1000, _SHORTEST_SECONDS)
 
 
-def _beside(response: AgentResponse, found: Sequence[RetrievalResult]) -> dict[str, Any]:
-    """What a reader who comes back needs beside the words: what to rate, and the section of each citation."""
+def _display_metadata(response: AgentResponse, found: Sequence[RetrievalResult]) -> dict[str, Any]:
+    """What a page needs to show the answer again: the id for a rating, and the section of each citation."""
     cited = {citation.chunk_id for citation in response.citations}
     sections = {passage.chunk_id: list(passage.heading_hierarchy) for passage in found if passage.chunk_id in cited}
     return {"response_id": response.id, "sections": sections}
 
 
-def _why(error: BaseException) -> str:
+def _error_code(error: BaseException) -> str:
     if isinstance(error, BookError):
         return error.code
     return "cancelled" if isinstance(error, asyncio.CancelledError | GeneratorExit) else "error"
-
-
-def by_itself(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """A task that goes on to its end, whether or not anybody waits for it."""
-    task = asyncio.create_task(work)
-    _GOING_ON.add(task)
-    task.add_done_callback(_ended)
-    return task
-
-
-def _ended(task: asyncio.Task[Any]) -> None:
-    _GOING_ON.discard(task)
-    if not task.cancelled():
-        # Seen here, so that a failure nobody waits for any more is no warning at the end of the program.
-        task.exception()
-
-
-def exchanges(conversation: Conversation) -> tuple[Exchange, ...]:
-    """The questions and answers of the conversation, oldest first."""
-    from bythebook.conversations.followups import Exchange
-
-    found: list[Exchange] = []
-    asked = ""
-    for message in conversation.window():
-        if message.role == "user":
-            asked = message.content
-        elif message.role == "assistant" and message.content and asked:
-            found.append(Exchange(asked, message.content, _cited(message, "title"), _cited(message, "chunk_id")))
-            asked = ""
-    return tuple(found)
-
-
-def _cited(message: Message, name: str) -> tuple[str, ...]:
-    return tuple(str(citation.get(name, "")) for citation in message.citations)

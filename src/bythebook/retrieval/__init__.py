@@ -1,4 +1,4 @@
-"""Retrieval: the passages that answer a question, in order, with their citations."""
+"""Retrieval: the results of a search and their citations."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from bythebook.errors import InputError
-from bythebook.retrieval.text_fragments import link, place
+from bythebook.retrieval.text_fragments import build_link, title_with_page
 
-LONGEST_EXCERPT = 200
+MAX_EXCERPT_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievalResult:
-    """A passage that was found for a question. Results are ordered by relevance, `position` counting from 1."""
+    """A passage that was found for a question. Results are ordered by relevance; `position` starts at 1."""
 
     chunk_id: str
     document_id: str
     text: str
     score: float
-    """Cosine of question and passage, clipped to 0-1."""
+    """The cosine of question and passage, clipped to 0-1."""
     position: int
     url: str
     title: str
@@ -31,11 +31,11 @@ class RetrievalResult:
     chapter_id: str = ""
     anchor: str = ""
     rerank_score: float = 0.0
-    """What the order rests on: both rankings fused, with the evidence of the page around it."""
+    """The score of the order: both rankings fused, plus the evidence of the page."""
     start: int = 0
-    """Where the text begins in its page."""
+    """The offset of the text in its page."""
     fence: str = ""
-    """The line that opened the code block the text begins inside of, where one had to be cut."""
+    """The opening line of a code block that was split before this text."""
 
     def __post_init__(self) -> None:
         if not self.text.strip():
@@ -50,7 +50,7 @@ class RetrievalResult:
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """The very words an answer rests on, and where they stand."""
+    """A verbatim quote that supports an answer, and its location."""
 
     number: int
     title: str
@@ -60,7 +60,7 @@ class Citation:
     chunk_id: str
     quote: str
     start: int
-    """Where the quote begins in its chunk; `end` likewise. Both count characters."""
+    """The character offset of the quote in its chunk; `end` is the offset of its end."""
     end: int
     verified: bool
 
@@ -76,7 +76,7 @@ class Citation:
     def excerpt(self) -> str:
         """The quote on one line, cut to 200 characters."""
         line = " ".join(self.quote.split())
-        return line if len(line) <= LONGEST_EXCERPT else line[: LONGEST_EXCERPT - 1].rstrip() + "…"
+        return line if len(line) <= MAX_EXCERPT_CHARACTERS else line[: MAX_EXCERPT_CHARACTERS - 1].rstrip() + "…"
 
     def __str__(self) -> str:
         return f"[Source: {self.title}]({self.url})"
@@ -84,7 +84,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalContext:
-    """What was found for one query."""
+    """The results of one query."""
 
     query: str
     results: tuple[RetrievalResult, ...]
@@ -97,38 +97,38 @@ class RetrievalContext:
         return sum(result.token_count for result in self.results)
 
     def format_for_prompt(self) -> str:
-        """The passages as numbered blocks, for a model to read."""
+        """The passages as numbered blocks for a prompt."""
         if not self.results:
             return "No relevant content found in the book."
         blocks = [f"[{r.position}] Source: {r.title} ({r.url})\n{r.text}" for r in self.results]
         return "Context from book:\n\n" + "\n\n".join(blocks)
 
     def trim_to_budget(self, tokens: int) -> RetrievalContext:
-        """The best results that together need at most `tokens`: the lowest are dropped first."""
+        """Drop the lowest results until the rest has at most `tokens` tokens."""
         kept = list(self.results)
         while kept and sum(result.token_count for result in kept) > tokens:
             kept.pop()
         return replace(self, results=tuple(kept))
 
     def get_citations(self) -> tuple[Citation, ...]:
-        """Every passage as a citation of its whole text, numbered by its position."""
-        return tuple(citation(r, 0, len(r.text), number=r.position) for r in self.results)
+        """A citation of the whole text of each passage, numbered by position."""
+        return tuple(to_citation(r, 0, len(r.text), number=r.position) for r in self.results)
 
     def format_sources_footer(self) -> str:
-        """The sources as a list to stand below an answer, empty when there are none."""
+        """The sources as a Markdown list for the end of an answer, empty if there are none."""
         if not self.results:
             return ""
         lines = [f"[{r.position}] {r.url} (score: {r.score:.2f})" for r in self.results]
         return "\n".join(["", "---", "**Sources:**", *lines])
 
 
-def citation(result: RetrievalResult, start: int, end: int, *, number: int) -> Citation:
-    """The citation of `result.text[start:end]`."""
+def to_citation(result: RetrievalResult, start: int, end: int, *, number: int) -> Citation:
+    """A citation of `result.text[start:end]`."""
     quote = result.text[start:end]
     return Citation(
         number=number,
-        title=place(result.title, anchor=result.anchor),
-        url=link(result.url, anchor=result.anchor, words=quote),
+        title=title_with_page(result.title, anchor=result.anchor),
+        url=build_link(result.url, anchor=result.anchor, words=quote),
         score=result.score,
         chunk_id=result.chunk_id,
         quote=quote,

@@ -1,9 +1,7 @@
-"""Calibration: how well this very book tells what it covers, tried out when it is ingested.
+"""Calibration: chooses the cutoff of the evidence check for a book when it is ingested.
 
-Questions it must answer are made from its own sentences; questions it must refuse are asked about everything under
-the sun. Where the line between them lies differs a little from book to book, so it is drawn for each.
-
-Questions about everything under the sun, few of which any one book answers.
+Positive examples are questions made from the book's own sentences. Negative examples come from a fixed list of
+off-topic questions. The best cutoff differs slightly between books.
 """
 
 from __future__ import annotations
@@ -11,116 +9,116 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bythebook.chunking.spans import UnitKind, units
-from bythebook.concurrency import together
-from bythebook.index import EVERYWHERE, Calibration
-from bythebook.retrieval.evidence import RULE, confidence, glance
+from bythebook.chunking.spans import SpanKind, split_spans
+from bythebook.concurrency import gather
+from bythebook.index import NO_FILTERS, Calibration
+from bythebook.retrieval.evidence import RULE, confidence, lexical_evidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from bythebook.embeddings import Embedder
-    from bythebook.index.provider import Edition
+    from bythebook.index.provider import IndexSnapshot
     from bythebook.retrieval.retriever import Retriever
 
 
-TRIED = 24
-"""Questions of each kind, at most."""
-USUAL, LOWEST, HIGHEST = 0.5, 0.4, 0.7
-_FEWEST_WORDS = 6
-_CHUNKS_FOR_ONE = 4
-"""Many a chunk has no sentence long enough to be halved."""
-
-
-UNTRIED = Calibration(cutoff=USUAL, kept=0.0, refused=0.0, questions=0, chunks=0, foreign=0, rule=RULE)
+MAX_QUESTIONS = 24
+"""The most questions of each kind."""
+DEFAULT_CUTOFF, MIN_CUTOFF, MAX_CUTOFF = 0.5, 0.4, 0.7
+_MIN_SENTENCE_WORDS = 6
+_CHUNKS_PER_QUESTION = 4
+"""Chunks that are read for one question: some have no sentence that is long enough."""
+UNCALIBRATED = Calibration(cutoff=DEFAULT_CUTOFF, kept=0.0, refused=0.0, questions=0, chunks=0, foreign=0, rule=RULE)
 
 
 def is_current(calibration: Calibration) -> bool:
-    """True if the cutoff was fitted to the rule in use now."""
+    """True if the cutoff was chosen for the current parameters of the evidence check."""
     return calibration.rule == RULE
 
 
-def still_holds(calibration: Calibration, chunks: int) -> bool:
-    """True if a book of this many chunks is still much the same book, judged by the same rule."""
+def is_valid_for(calibration: Calibration, chunks: int) -> bool:
+    """True if the calibration is current and the number of chunks has changed by at most a fifth."""
     return is_current(calibration) and abs(chunks - calibration.chunks) <= 0.2 * calibration.chunks
 
 
-async def calibrate(edition: Edition, embedder: Embedder, retriever: Retriever) -> Calibration:
-    """Ask the book both kinds of questions and draw the line between the answers. The same book, the same line."""
-    own = await _own_questions(edition)
+async def calibrate(snapshot: IndexSnapshot, embedder: Embedder, retriever: Retriever) -> Calibration:
+    """Score both kinds of questions and choose the cutoff between them. It is deterministic."""
+    own = await _own_questions(snapshot)
     if not own:
-        return UNTRIED
-    asked = [*own, *STRANGERS[:TRIED]]
-    sure = await together(*(_confidence(edition, embedder, retriever, question) for question in asked))
-    covered, foreign = sure[: len(own)], sure[len(own) :]
-    kept, refused = judged(covered, foreign)
+        return UNCALIBRATED
+    questions = [*own, *OFF_TOPIC_QUESTIONS[:MAX_QUESTIONS]]
+    scores = await gather(*(_score_question(snapshot, embedder, retriever, question) for question in questions))
+    positive, negative = scores[: len(own)], scores[len(own) :]
+    kept, refused = cross_validate(positive, negative)
     return Calibration(
-        cutoff=draw_line(covered, foreign),
+        cutoff=choose_cutoff(positive, negative),
         kept=kept,
         refused=refused,
         questions=len(own),
-        chunks=edition.chunk_count,
-        foreign=len(foreign),
+        chunks=snapshot.chunk_count,
+        foreign=len(negative),
         rule=RULE,
     )
 
 
-def judged(covered: Sequence[float], foreign: Sequence[float]) -> tuple[float, float]:
-    """The parts that are kept and refused, each question judged by the line that the others draw."""
-    kept = [value >= draw_line(others or covered, foreign) for value, others in _each(covered)]
-    refused = [value < draw_line(covered, others or foreign) for value, others in _each(foreign)]
+def cross_validate(positive: Sequence[float], negative: Sequence[float]) -> tuple[float, float]:
+    """The shares of positives kept and negatives refused, each with the cutoff that the other scores give."""
+    kept = [score >= choose_cutoff(others or positive, negative) for score, others in _leave_one_out(positive)]
+    refused = [score < choose_cutoff(positive, others or negative) for score, others in _leave_one_out(negative)]
     return sum(kept) / len(kept), sum(refused) / len(refused)
 
 
-def _each(values: Sequence[float]) -> Iterator[tuple[float, list[float]]]:
-    """Each value with all the others."""
-    for place, value in enumerate(values):
-        yield value, [*values[:place], *values[place + 1 :]]
+def _leave_one_out(scores: Sequence[float]) -> Iterator[tuple[float, list[float]]]:
+    """Each score with all the others."""
+    for index, score in enumerate(scores):
+        yield score, [*scores[:index], *scores[index + 1 :]]
 
 
-def draw_line(covered: Sequence[float], foreign: Sequence[float]) -> float:
-    """As high as nine in ten foreign questions ask for, never so high that one in twenty of the book's own is lost."""
-    asked_for = sorted(foreign)[int(0.9 * (len(foreign) - 1))]
-    allowed = sorted(covered)[int(0.05 * (len(covered) - 1))]
-    return round(min(max(asked_for, LOWEST), max(allowed, USUAL), HIGHEST), 3)
+def choose_cutoff(positive: Sequence[float], negative: Sequence[float]) -> float:
+    """A cutoff that refuses nine in ten negatives, unless that loses more than one in twenty positives."""
+    required = sorted(negative)[int(0.9 * (len(negative) - 1))]
+    allowed = sorted(positive)[int(0.05 * (len(positive) - 1))]
+    return round(min(max(required, MIN_CUTOFF), max(allowed, DEFAULT_CUTOFF), MAX_CUTOFF), 3)
 
 
-async def _own_questions(edition: Edition) -> list[str]:
-    """Half of the words of sentences spread over the book."""
-    ids = edition.catalogue.all_chunk_ids()
-    step = max(len(ids) // (TRIED * _CHUNKS_FOR_ONE), 1)
-    passages = await edition.store.fetch(ids[::step])
-    questions = (_question(passages[chunk_id].chunk.text) for chunk_id in sorted(passages))
-    return [question for question in questions if question][:TRIED]
+async def _own_questions(snapshot: IndexSnapshot) -> list[str]:
+    """Questions made of half the words of sentences, spread over the book."""
+    ids = snapshot.catalog.all_chunk_ids()
+    step = max(len(ids) // (MAX_QUESTIONS * _CHUNKS_PER_QUESTION), 1)
+    passages = await snapshot.store.fetch(ids[::step])
+    questions = (_make_question(passages[chunk_id].chunk.text) for chunk_id in sorted(passages))
+    return [question for question in questions if question][:MAX_QUESTIONS]
 
 
-def _question(text: str) -> str:
-    prose = [text[unit.start : unit.end] for unit in units(text) if unit.kind in (UnitKind.SENTENCE, UnitKind.ITEM)]
+def _make_question(text: str) -> str:
+    prose = [
+        text[span.start : span.end] for span in split_spans(text) if span.kind in (SpanKind.SENTENCE, SpanKind.ITEM)
+    ]
     words = max((sentence.split() for sentence in prose), key=len, default=[])
-    if len(words) < _FEWEST_WORDS:
+    if len(words) < _MIN_SENTENCE_WORDS:
         return ""
-    # Readers of a book need its calibration but never draw one, and a first answer waits for every import.
+    # Imported here because questions only read calibrations, and the first answer waits for every import.
     import random
 
-    kept = sorted(random.Random(text).sample(range(len(words)), len(words) // 2))  # noqa: S311 - the same every time
+    kept = sorted(random.Random(text).sample(range(len(words)), len(words) // 2))  # noqa: S311 - seeded, to be deterministic
     return " ".join(words[index] for index in kept)
 
 
-async def _confidence(edition: Edition, embedder: Embedder, retriever: Retriever, question: str) -> float:
-    """How sure the book is, as closely as it matters: no line is drawn below `LOWEST` or above `HIGHEST`."""
-    found = await retriever.retrieve(edition, question, top_k=5, filters=EVERYWHERE)
-    seen = glance(edition, found)
-    features = seen.features
-    for entry in seen.units:
-        if confidence(features) >= HIGHEST or confidence(replace(features, unit_cosine=1.0)) < LOWEST:
+async def _score_question(snapshot: IndexSnapshot, embedder: Embedder, retriever: Retriever, question: str) -> float:
+    """The confidence for a question, exact between `MIN_CUTOFF` and `MAX_CUTOFF`, the range of cutoffs."""
+    retrieval = await retriever.retrieve(snapshot, question, top_k=5, filters=NO_FILTERS)
+    evidence = lexical_evidence(snapshot, retrieval)
+    features = evidence.features
+    for entry in evidence.spans:
+        if confidence(features) >= MAX_CUTOFF or confidence(replace(features, span_cosine=1.0)) < MIN_CUTOFF:
             break
-        async for vector in embedder.documents([entry.text]):
-            nearest = max(features.unit_cosine, float(vector @ found.question))
-            features = replace(features, unit_cosine=min(nearest, 1.0))
+        async for vector in embedder.embed_documents([entry.text]):
+            nearest = max(features.span_cosine, float(vector @ retrieval.evidence_vector))
+            features = replace(features, span_cosine=min(nearest, 1.0))
     return confidence(features)
 
 
-STRANGERS = (
+OFF_TOPIC_QUESTIONS = (
     "How long should a soft-boiled egg be cooked?",
     "Which planet has the most moons?",
     "Who painted the ceiling of the Sistine Chapel?",

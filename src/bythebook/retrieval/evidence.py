@@ -1,11 +1,9 @@
-"""Evidence: does the book cover the question, and which of its sentences speak to it?
+"""The evidence check: whether the passages answer the question, and which of their spans do so best.
 
-Decided from the passages that were found, before any model is asked.
+It runs on the retrieved passages, before a language model is called.
 
-Defining: whether a question asks what something is, and whether a sentence says so.
-
-A book says what a thing is once and names it a hundred times. By words and by meaning the hundred are as near to
-"What is a winch?" as the one.
+Questions for a definition, such as "What is a winch?", need a special rule: a book defines a term once and
+mentions it a hundred times, and by terms and cosine the mentions score as high as the definition.
 """
 
 from __future__ import annotations
@@ -16,177 +14,179 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from bythebook.chunking import under
-from bythebook.chunking.spans import Unit, UnitKind, units
-from bythebook.index.terms import SATURATION, share
+from bythebook.chunking import with_headings
+from bythebook.chunking.spans import Span, SpanKind, split_spans
+from bythebook.index.terms import SATURATION, weighted_overlap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from re import Pattern
 
     from bythebook.embeddings import Embedder
-    from bythebook.index.provider import Edition
+    from bythebook.index.provider import IndexSnapshot
     from bythebook.retrieval import RetrievalResult
-    from bythebook.retrieval.retriever import Retrieved
+    from bythebook.retrieval.retriever import Retrieval
 
 
-READ_CLOSELY = 4
-"""How many units are compared with the question by meaning; the rest is out of the running by its words."""
-_PASSAGES = 5
-# Code and table rows repeat a question's words without saying anything about them.
-_SPEAKS = {UnitKind.SENTENCE: 1.0, UnitKind.ITEM: 1.0, UnitKind.CODE: 0.8, UnitKind.ROW: 0.8}
+MAX_SCORED_SPANS = 4
+"""Spans that are embedded and compared with the question: those with the best lexical score."""
+_MAX_PASSAGES = 5
+# Code and table rows contain a question's terms without explaining them.
+_KIND_WEIGHTS = {SpanKind.SENTENCE: 1.0, SpanKind.ITEM: 1.0, SpanKind.CODE: 0.8, SpanKind.ROW: 0.8}
+_DEFINITION_BONUS = 0.2
+"""Added to the score of a sentence that defines the term that the question asks for."""
 
-_DEFINES = 0.2
-"""How much better a sentence speaks that says what a thing is, where that is what was asked."""
+MAX_TERM_WORDS = 4
+"""The longest term of a definition. A longer phrase is about a property, such as the default size of a chunk."""
+
+_DEFINITION_QUESTION = re.compile(
+    r"\W*(?:(?:so|and|but|ok|okay|please|(?:can|could) you|tell me|explain|describe)\W+)*"
+    r"(?:(?:what|who)(?:\s+exactly)?(?:['’]s|\s+(?:is|are|was|were))|what\s+(?:do|does)(?=.*\bmean\W*$)|define)\s+"
+    r"(?:(?:an?|the)\s+)?(?P<term>\S.*?)(?:\s+mean)?\W*",
+    re.IGNORECASE,
+)
+_PROPERTY = re.compile(r"\b(?:of|for|in|on|at|to|from|with|by|between|when|if|that|which|and|or)\b", re.IGNORECASE)
+_PRONOUNS = frozenset("it they this that these those he she".split())
+"""A resolved follow-up has the referent after the pronoun: "What is it? Isaac Sim"."""
+_DEFINING_VERB = r"(?:is|are|was|were|means?|refers?\s+to|stands?\s+for|describes?|denotes?|represents?|serves?\s+as)\b"
 
 
 @dataclass(frozen=True, slots=True)
-class Features:
-    """What the decision rests on, each from 0 to 1."""
+class EvidenceFeatures:
+    """The inputs of the logistic model, each from 0 to 1."""
 
     passage_cosine: float
-    """Of the question and its nearest passage."""
-    unit_cosine: float
-    """Of the question and its nearest unit."""
-    passage_share: float
-    """How much of what the question asks about, by the rarity of its words, stands in the first three passages."""
-    unit_share: float
-    """The same for the best single unit."""
+    """The cosine of the question and the nearest passage."""
+    span_cosine: float
+    """The cosine of the question and the nearest span."""
+    passage_overlap: float
+    """The share of the question's terms, weighted by idf, that occur in the first three passages."""
+    span_overlap: float
+    """The same for the best single span."""
 
 
-class Weighed(NamedTuple):
-    """A unit of a passage with how well it speaks to the question."""
+class ScoredSpan(NamedTuple):
+    """A span of a passage with its score for the question."""
 
     result: RetrievalResult
-    unit: Unit
+    span: Span
     score: float
 
     @property
     def text(self) -> str:
-        return self.result.text[self.unit.start : self.unit.end]
+        return self.result.text[self.span.start : self.span.end]
 
 
 class Evidence(NamedTuple):
-    """What the passages say to the question."""
+    """The features of a question's passages, and their best spans."""
 
-    features: Features
-    units: tuple[Weighed, ...]
+    features: EvidenceFeatures
+    spans: tuple[ScoredSpan, ...]
     """Best first."""
 
     @property
     def confidence(self) -> float:
-        """How sure it is that the book covers the question, from 0 to 1."""
+        """The probability that the book covers the question."""
         return confidence(self.features)
 
 
-# Fitted to three collections together, then moved a little by hand: docs/quality.md says how. `python -m bench.fitting
-# refusal` fits them again and says what they reach on a collection they were not fitted to.
+# Fitted to three collections together, then adjusted by hand: see docs/quality.md. `python -m bench.fitting refusal`
+# fits them again and evaluates them on a collection that was held out.
 BIAS = -9.8
-WEIGHTS = Features(passage_cosine=9.31, unit_cosine=6.06, passage_share=1.95, unit_share=2.91)
-RULE = f"{BIAS:g}, {', '.join(f'{getattr(WEIGHTS, name):g}' for name in Features.__slots__)}; {READ_CLOSELY} units"
-"""What the rule is, in letters: a line that was drawn for another rule means nothing to this one."""
+WEIGHTS = EvidenceFeatures(passage_cosine=9.31, span_cosine=6.06, passage_overlap=1.95, span_overlap=2.91)
+_FEATURES = EvidenceFeatures.__slots__
+RULE = f"{BIAS:g}, {', '.join(f'{getattr(WEIGHTS, name):g}' for name in _FEATURES)}; {MAX_SCORED_SPANS} units"
+"""The serialised model parameters. A cutoff that was calibrated for other parameters is invalid."""
 
 
-def confidence(features: Features) -> float:
-    """The logistic rule."""
-    total = BIAS + sum(getattr(WEIGHTS, name) * getattr(features, name) for name in Features.__slots__)
+def confidence(features: EvidenceFeatures) -> float:
+    """The logistic model."""
+    total = BIAS + sum(getattr(WEIGHTS, name) * getattr(features, name) for name in _FEATURES)
     return 1 / (1 + math.exp(-total))
 
 
-def glance(edition: Edition, retrieved: Retrieved) -> Evidence:
-    """What passages and words say to the question, nothing read closely: the least the evidence can be."""
-    results = retrieved.context.results[:_PASSAGES]
+def lexical_evidence(snapshot: IndexSnapshot, retrieval: Retrieval) -> Evidence:
+    """The evidence without span embeddings, which is a lower bound of the confidence."""
+    results = retrieval.context.results[:_MAX_PASSAGES]
     if not results:
-        return Evidence(Features(0.0, 0.0, 0.0, 0.0), ())
-    query = retrieved.context.query
-    wanted = edition.rarities(edition.words.terms(query))
-    close = _by_words(edition, results, wanted, definition_of(query))[:READ_CLOSELY]
-    terms = edition.words.terms
-    features = Features(
-        passage_cosine=retrieved.nearest,
-        unit_cosine=0.0,
-        passage_share=share(wanted, {term for result in results[:3] for term in terms(_headed(result))}),
-        unit_share=max((share(wanted, terms(entry.text)) for entry in close), default=0.0),
+        return Evidence(EvidenceFeatures(0.0, 0.0, 0.0, 0.0), ())
+    query = retrieval.context.query
+    wanted = snapshot.idf_weights(snapshot.bm25.terms(query))
+    spans = _rank_lexically(snapshot, results, wanted, definition_pattern(query))[:MAX_SCORED_SPANS]
+    terms = snapshot.bm25.terms
+    features = EvidenceFeatures(
+        passage_cosine=retrieval.top_cosine,
+        span_cosine=0.0,
+        passage_overlap=weighted_overlap(
+            wanted,
+            {term for result in results[:3] for term in terms(with_headings(result.heading_hierarchy, result.text))},
+        ),
+        span_overlap=max((weighted_overlap(wanted, terms(entry.text)) for entry in spans), default=0.0),
     )
-    return Evidence(features, tuple(close))
+    return Evidence(features, tuple(spans))
 
 
-async def weigh(edition: Edition, embedder: Embedder, retrieved: Retrieved) -> Evidence:
-    """Read the best passages closely against the question."""
-    seen = glance(edition, retrieved)
-    texts = [entry.text for entry in seen.units]
-    cosines = [float(vector @ retrieved.question) async for vector in embedder.documents(texts)]
-    weighed = [
-        Weighed(entry.result, entry.unit, score=entry.score + 0.5 * cosine)
-        for entry, cosine in zip(seen.units, cosines, strict=True)
+async def score_evidence(snapshot: IndexSnapshot, embedder: Embedder, retrieval: Retrieval) -> Evidence:
+    """Embed the best spans and compare them with the question."""
+    lexical = lexical_evidence(snapshot, retrieval)
+    texts = [entry.text for entry in lexical.spans]
+    cosines = [float(vector @ retrieval.evidence_vector) async for vector in embedder.embed_documents(texts)]
+    scored = [
+        ScoredSpan(entry.result, entry.span, score=entry.score + 0.5 * cosine)
+        for entry, cosine in zip(lexical.spans, cosines, strict=True)
     ]
-    features = replace(seen.features, unit_cosine=min(max([0.0, *cosines]), 1.0))
-    return Evidence(features, tuple(sorted(weighed, key=lambda entry: -entry.score)))
+    features = replace(lexical.features, span_cosine=min(max([0.0, *cosines]), 1.0))
+    return Evidence(features, tuple(sorted(scored, key=lambda entry: -entry.score)))
 
 
-async def weigh_until(edition: Edition, embedder: Embedder, retrieved: Retrieved, *, sure: float) -> Evidence:
-    """Read the best passages as closely as it takes to be this sure: whoever reads on only gets surer.
+async def score_until_confident(
+    snapshot: IndexSnapshot, embedder: Embedder, retrieval: Retrieval, *, sure: float
+) -> Evidence:
+    """Embed spans one by one until the confidence reaches `sure`: each further span can only raise it.
 
-    For whoever wants to know whether the book covers the question, and not what it says.
+    For callers that need to know whether the book covers the question, but not which spans answer it.
     """
-    seen = glance(edition, retrieved)
-    for entry in seen.units:
-        if seen.confidence >= sure:
+    evidence = lexical_evidence(snapshot, retrieval)
+    for entry in evidence.spans:
+        if evidence.confidence >= sure:
             break
-        async for vector in embedder.documents([entry.text]):
-            cosine = min(max(float(vector @ retrieved.question), seen.features.unit_cosine), 1.0)
-            seen = Evidence(replace(seen.features, unit_cosine=cosine), seen.units)
-    return seen
+        async for vector in embedder.embed_documents([entry.text]):
+            cosine = min(max(float(vector @ retrieval.evidence_vector), evidence.features.span_cosine), 1.0)
+            evidence = Evidence(replace(evidence.features, span_cosine=cosine), evidence.spans)
+    return evidence
 
 
-def _headed(result: RetrievalResult) -> str:
-    """The passage as it is read: below its headings."""
-    return under(result.heading_hierarchy, result.text)
-
-
-def _by_words(
-    edition: Edition, results: Sequence[RetrievalResult], wanted: dict[int, float], definition: Pattern[str] | None
-) -> list[Weighed]:
-    """Every unit of the passages by its words and the rank of its passage, best first."""
+def _rank_lexically(
+    snapshot: IndexSnapshot,
+    results: Sequence[RetrievalResult],
+    wanted: dict[int, float],
+    definition: Pattern[str] | None,
+) -> list[ScoredSpan]:
+    """Every span of the passages, scored by its terms and the rank of its passage, best first."""
     ideal = (SATURATION + 1) * sum(wanted.values()) or 1.0
     top = max(result.rerank_score for result in results) or 1.0
-    weighed: list[Weighed] = []
+    scored: list[ScoredSpan] = []
     for result in results:
-        for unit in units(result.text, fence=result.fence):
+        for unit in split_spans(result.text, fence=result.fence):
             text = result.text[unit.start : unit.end]
-            weights = edition.words.weights(text)
-            words = sum(wanted[term] * weight for term, weight in weights.items() if term in wanted) / ideal
-            score = _SPEAKS[unit.kind] * 0.5 * words + 0.5 * result.rerank_score / top
-            score += _DEFINES if definition and definition.match(text) else 0.0
-            weighed.append(Weighed(result, unit, score=score * (0.5 if text.endswith("?") else 1.0)))
-    return sorted(weighed, key=lambda entry: (-entry.score, entry.result.position, entry.unit.start))
-
-
-MOST_WORDS = 4
-"""Of the thing. A longer one is rather something about a thing, such as the default size of a chunk."""
-
-_ASKED = re.compile(
-    r"\W*(?:(?:so|and|but|ok|okay|please|(?:can|could) you|tell me|explain|describe)\W+)*"
-    r"(?:(?:what|who)(?:\s+exactly)?(?:['’]s|\s+(?:is|are|was|were))|what\s+(?:do|does)(?=.*\bmean\W*$)|define)\s+"
-    r"(?:(?:an?|the)\s+)?(?P<thing>\S.*?)(?:\s+mean)?\W*",
-    re.IGNORECASE,
-)
-_ABOUT_A_THING = re.compile(r"\b(?:of|for|in|on|at|to|from|with|by|between|when|if|that|which|and|or)\b", re.IGNORECASE)
-_POINTING = frozenset("it they this that these those he she".split())
-"""In a follow-up, what they stand for comes behind them: "What is it? Isaac Sim"."""
-_SAYS = r"(?:is|are|was|were|means?|refers?\s+to|stands?\s+for|describes?|denotes?|represents?|serves?\s+as)\b"
+            weights = snapshot.bm25.term_weights(text)
+            lexical = sum(wanted[term] * weight for term, weight in weights.items() if term in wanted) / ideal
+            score = _KIND_WEIGHTS[unit.kind] * 0.5 * lexical + 0.5 * result.rerank_score / top
+            score += _DEFINITION_BONUS if definition and definition.match(text) else 0.0
+            scored.append(ScoredSpan(result, unit, score=score * (0.5 if text.endswith("?") else 1.0)))
+    return sorted(scored, key=lambda entry: (-entry.score, entry.result.position, entry.span.start))
 
 
 @lru_cache(maxsize=256)
-def definition_of(question: str) -> re.Pattern[str] | None:
-    """What a sentence begins with that says what the question asks for; None when it asks for something else."""
-    asked = _ASKED.fullmatch(question)
-    thing = asked["thing"] if asked else ""
-    words = [word for word in re.findall(r"\w+", thing) if word.lower() not in _POINTING]
-    if not 0 < len(words) <= MOST_WORDS or _ABOUT_A_THING.search(thing):
+def definition_pattern(question: str) -> re.Pattern[str] | None:
+    """A pattern for the beginning of a sentence that defines the term in the question; None for other questions."""
+    match = _DEFINITION_QUESTION.fullmatch(question)
+    term = match["term"] if match else ""
+    words = [word for word in re.findall(r"\w+", term) if word.lower() not in _PRONOUNS]
+    if not 0 < len(words) <= MAX_TERM_WORDS or _PROPERTY.search(term):
         return None
     # "A winch", "winches", "The Dunmore winch (1931)", "the drum with its rope (winch)".
-    one = re.sub(r"(?<=\w{3})(?:(?<=[sxz])es|(?<=[cs]h)es|s)$", "", words[-1])
-    name = r"\W+".join(map(re.escape, [*words[:-1], one])) + "(?:e?s){0,2}"
+    singular = re.sub(r"(?<=\w{3})(?:(?<=[sxz])es|(?<=[cs]h)es|s)$", "", words[-1])
+    name = r"\W+".join(map(re.escape, [*words[:-1], singular])) + "(?:e?s){0,2}"
     named = rf"(?:\w+[ -]){{0,2}}{name}(?:\s*\([^()]*\))?|[^.:;]{{2,80}}\({name}\)"
-    return re.compile(rf"\W*(?:(?:an?|the)\s+)?(?:{named})[\"”’'*_`]*,?\s+(?:\w+ly\s+)?{_SAYS}", re.IGNORECASE)
+    return re.compile(rf"\W*(?:(?:an?|the)\s+)?(?:{named})[\"”’'*_`]*,?\s+(?:\w+ly\s+)?{_DEFINING_VERB}", re.IGNORECASE)

@@ -1,45 +1,45 @@
-"""Ranking: candidates put in order by what else of their page was found."""
+"""Ranking: reorders candidates by how many other candidates come from the same page."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from bythebook.index import Candidate, best_first
+from bythebook.index import Candidate, sort_candidates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PAGE_EVIDENCE = 0.1
-"""How much a chunk gains from the third, fourth and fifth best chunk of its page.
+"""The weight of the scores of the third, fourth and fifth best chunk of a page, which are added to all its chunks.
 
-Two chunks of a page are often found by chance. A page of which more was found is about the subject.
+Two chunks of a page are often found by chance. A page with more of them is about the subject.
 """
 
 
 def rank(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Put candidates, best first, into the order that what else of their page was found gives them."""
-    pages = [page_of(candidate) for candidate in candidates]
+    """Sort candidates by their score plus the evidence of their page. They must come best first."""
+    pages = [page_key(candidate) for candidate in candidates]
     if len(pages) - len(set(pages)) < 2:
-        # No page has three.
+        # No page has three candidates.
         return list(candidates)
     by_page: dict[int, list[float]] = defaultdict(list)
     for page, (_, score) in zip(pages, candidates, strict=True):
         by_page[page].append(score)
     support = {page: PAGE_EVIDENCE * sum(scores[2:5]) for page, scores in by_page.items()}
     scored = zip(pages, candidates, strict=True)
-    return best_first(Candidate(key, score + support[page]) for page, (key, score) in scored)
+    return sort_candidates(Candidate(key, score + support[page]) for page, (key, score) in scored)
 
 
-def added(rankings: Sequence[Sequence[Candidate]]) -> list[Candidate]:
-    """Several rankings made into one: the scores a chunk has in each, added up."""
+def sum_rankings(rankings: Sequence[Sequence[Candidate]]) -> list[Candidate]:
+    """Fuse several rankings: a chunk's score is the sum of its scores."""
     totals: dict[int, float] = defaultdict(float)
     for ranking in rankings:
         for key, score in ranking:
             totals[key] += score
-    return best_first(map(Candidate._make, totals.items()))
+    return sort_candidates(map(Candidate._make, totals.items()))
 
 
-def page_of(candidate: Candidate) -> int:
-    """The half of a chunk's id that all chunks of its page share. A short number is no half of anything."""
+def page_key(candidate: Candidate) -> int:
+    """The first half of a chunk id, which all chunks of a page share. A 64-bit integer id has no halves."""
     return candidate[0] >> 64 or candidate[0]

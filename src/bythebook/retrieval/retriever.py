@@ -1,9 +1,8 @@
-"""Retrieval: from a question to the passages that bear on it, best first.
+"""Hybrid retrieval: from a question to the best distinct passages, in a deterministic order.
 
-Reading closely what another embedder has found.
-
-The evidence rule and the proof were fitted to one embedder's cosines, and others have other scales. So whoever finds
-the passages, the local model reads them: nothing is sent or paid for a question but its own vector.
+The evidence check and the verification of answers are fitted to the cosines of the local model, and those of other
+embedders have other scales. Passages that a hosted embedder has found are therefore rescored with the local model,
+which costs no further request.
 """
 
 from __future__ import annotations
@@ -11,262 +10,256 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
-from bythebook.chunking import under
-from bythebook.concurrency import together
+from bythebook.chunking import Chunk, with_headings
+from bythebook.concurrency import gather
 from bythebook.retrieval import RetrievalContext, RetrievalResult
-from bythebook.retrieval.query_rewrite import corrected, spelled_out
-from bythebook.retrieval.ranking import added, rank
+from bythebook.retrieval.query_rewrite import correct_spelling, expand_abbreviations
+from bythebook.retrieval.ranking import rank, sum_rankings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractAsyncContextManager
 
-    from bythebook.chunking import Chunk
     from bythebook.embeddings import Embedder, Vector
     from bythebook.index import Candidate, Filters
-    from bythebook.index.provider import Edition
-    from bythebook.index.terms import Words
+    from bythebook.index.provider import IndexSnapshot
+    from bythebook.index.terms import Bm25Terms
 
-    Bounds = Callable[[str], AbstractAsyncContextManager[None]]
-    """Ends a stage that takes too long, by its name."""
-
-    from collections.abc import Iterator
+    StageTimeout = Callable[[str], AbstractAsyncContextManager[None]]
+    """A context manager that limits the time of the stage with this name."""
 
 
 CANDIDATES = 30
-"""How many chunks the passages are chosen from."""
-_MANY = 100
-"""How many instead, where too few of them are distinct or several searches are added up."""
-SAME = 0.9
-"""Passages that share this much of their terms say the same: only the better one is shown."""
-_PLACES, _GLANCE = 5, 16
-"""In how many places of a passage its letters are looked at first, and how many of them."""
-_SHORT = 160
-"""A text of fewer letters is not looked at first."""
-_ALIKE_AT_SIGHT = 0.5
-"""The part of those places that is also found in a passage which says the same, however its sentences are put."""
-_REMEMBERED = 256
+"""Candidates that the passages are chosen from."""
+_MANY_CANDIDATES = 100
+"""The same if too few of them are distinct, or if several searches are fused."""
+DUPLICATE_OVERLAP = 0.9
+"""Passages with this Jaccard similarity of their terms are duplicates: only the better one is returned."""
+_SAMPLES, _SAMPLE_LENGTH = 5, 16
+"""The number and length of substrings of a passage that are compared before its terms are."""
+_MIN_SAMPLED_LENGTH = 160
+"""Shorter texts are compared by their terms at once."""
+_MIN_SAMPLES_FOUND = 0.5
+"""The share of the samples that also occurs in a duplicate, whatever the order of its sentences."""
+_CACHED_QUERIES = 256
+_CHUNK_FIELDS = tuple({field.name for field in fields(Chunk)} & {field.name for field in fields(RetrievalResult)})
+"""The fields that a result copies from its chunk."""
+WINDOW_TOKENS = 220
+"""The chunk size of the local model, which ignores the end of longer texts."""
 
 
-def unbounded(_stage: str) -> AbstractAsyncContextManager[None]:
-    """For callers who have all the time."""
+def no_timeout(_stage: str) -> AbstractAsyncContextManager[None]:
+    """For callers without a deadline."""
     return nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
-class Retrieved:
-    """What was found, with the query's vector and how long each step took."""
+class Retrieval:
+    """The results of a search, with the vector of the query and the time of each step."""
 
     context: RetrievalContext
     vector: Vector
     embedding_time_ms: float
     retrieval_time_ms: float
-    read: Reading | None = None
-    """How the one who reads closely sees it, where that is not the one who found it."""
+    rescored: RescoredQuery | None = None
+    """The vector and cosine of the rescoring model, if another embedder has found the passages."""
 
     @property
-    def question(self) -> Vector:
-        """The query's vector for whoever reads closely."""
-        return self.read.vector if self.read else self.vector
+    def evidence_vector(self) -> Vector:
+        """The query's vector of the model that scores the evidence."""
+        return self.rescored.vector if self.rescored else self.vector
 
     @property
-    def nearest(self) -> float:
-        """The cosine of the query and its nearest passage, to whoever reads closely."""
-        return self.read.nearest if self.read else max((result.score for result in self.context.results), default=0.0)
+    def top_cosine(self) -> float:
+        """The cosine of the query and its nearest passage, by the model that scores the evidence."""
+        return (
+            self.rescored.top_cosine
+            if self.rescored
+            else max((result.score for result in self.context.results), default=0.0)
+        )
 
 
 class Retriever:
-    """Searches an edition of the book. The same query within a generation is not embedded or searched twice."""
+    """Searches a snapshot of the index. Results are cached by query and generation."""
 
-    def __init__(self, embedder: Embedder, *, reader: Embedder | None = None) -> None:
+    def __init__(self, embedder: Embedder, *, rescorer: Embedder | None = None) -> None:
         self._embedder = embedder
-        self._reader = reader
-        """Who reads closely what was found, where it is another one."""
-        self._remembered: OrderedDict[tuple[str, str, tuple[str, ...], int, Filters], Retrieved] = OrderedDict()
+        self._rescorer = rescorer
+        """The model that scores the evidence, if it is not `embedder`."""
+        self._cache: OrderedDict[tuple[str, str, tuple[str, ...], int, Filters], Retrieval] = OrderedDict()
 
     async def retrieve(
         self,
-        edition: Edition,
+        snapshot: IndexSnapshot,
         query: str,
         *,
         top_k: int,
         filters: Filters,
-        also: tuple[str, ...] = (),
-        within: Bounds = unbounded,
-    ) -> Retrieved:
-        """The `top_k` passages that bear most on `query`, without near-duplicates, always in the same order.
+        extra_queries: tuple[str, ...] = (),
+        stage_timeout: StageTimeout = no_timeout,
+    ) -> Retrieval:
+        """The `top_k` best passages for `query`, without near-duplicates, in a deterministic order.
 
-        What is searched for `also` adds to their rank; how near they are is measured by `query` alone.
+        The scores of `extra_queries` add to the ranking. Cosines are measured with `query` alone.
         """
-        key = (edition.name, query, also, top_k, filters)
-        if found := self._remembered.get(key):
-            self._remembered.move_to_end(key)
+        key = (snapshot.name, query, extra_queries, top_k, filters)
+        if found := self._cache.get(key):
+            self._cache.move_to_end(key)
             context = replace(found.context, cache_hit=True)
             return replace(found, context=context, embedding_time_ms=0.0, retrieval_time_ms=0.0)
-        texts = in_the_books_words(edition, (query, *also), by=self._reader or self._embedder)
-        found = await self._search(edition, texts, top_k=top_k, filters=filters, within=within)
-        self._remembered[key] = found
-        if len(self._remembered) > _REMEMBERED:
-            self._remembered.popitem(last=False)
+        texts = rewrite_query(snapshot, (query, *extra_queries), tokenizer=self._rescorer or self._embedder)
+        found = await self._search(snapshot, texts, top_k=top_k, filters=filters, stage_timeout=stage_timeout)
+        self._cache[key] = found
+        if len(self._cache) > _CACHED_QUERIES:
+            self._cache.popitem(last=False)
         return found
 
-    def forget(self) -> None:
-        """Search again for what was searched before."""
-        self._remembered.clear()
+    def clear_cache(self) -> None:
+        """Drop all cached results."""
+        self._cache.clear()
 
     async def _search(
-        self, edition: Edition, texts: tuple[str, ...], *, top_k: int, filters: Filters, within: Bounds
-    ) -> Retrieved:
+        self,
+        snapshot: IndexSnapshot,
+        texts: tuple[str, ...],
+        *,
+        top_k: int,
+        filters: Filters,
+        stage_timeout: StageTimeout,
+    ) -> Retrieval:
         started = time.perf_counter()
-        async with within("embedding"):
-            embed = self._embedder.query
-            vectors = await together(*map(embed, texts)) if texts[1:] else [await embed(texts[0])]
+        async with stage_timeout("embedding"):
+            embed = self._embedder.embed_query
+            vectors = await gather(*map(embed, texts)) if texts[1:] else [await embed(texts[0])]
         embedded = time.perf_counter()
-        async with within("searching"):
-            wanted = list(zip(vectors, texts, strict=True))
-            found = await ranked(edition, wanted, limit=looked_through(wanted), filters=filters)
-            results = await _chosen(edition, found, vectors[0], top_k)
+        async with stage_timeout("searching"):
+            searches = list(zip(vectors, texts, strict=True))
+            found = await rank_candidates(snapshot, searches, limit=candidate_limit(searches), filters=filters)
+            results = await _choose_distinct(snapshot, found, vectors[0], top_k)
             if len(results) < top_k and len(found) == CANDIDATES:
-                found = await ranked(edition, wanted, limit=_MANY, filters=filters)
-                results = await _chosen(edition, found, vectors[0], top_k)
+                found = await rank_candidates(snapshot, searches, limit=_MANY_CANDIDATES, filters=filters)
+                results = await _choose_distinct(snapshot, found, vectors[0], top_k)
             context = RetrievalContext(query=texts[0], results=results, filter_applied=str(filters))
-            read = await read_by(self._reader, context) if self._reader else None
+            rescored = await rescore(self._rescorer, context) if self._rescorer else None
         searched = time.perf_counter()
-        return Retrieved(context, vectors[0], (embedded - started) * 1000, (searched - embedded) * 1000, read)
+        return Retrieval(context, vectors[0], (embedded - started) * 1000, (searched - embedded) * 1000, rescored)
 
 
-def in_the_books_words(edition: Edition, texts: tuple[str, ...], *, by: Embedder) -> tuple[str, ...]:
-    """What to search for, so that a reader need not write as the book does: the same texts put right, then the first
-    once more with what the book abbreviates."""
+def rewrite_query(snapshot: IndexSnapshot, texts: tuple[str, ...], *, tokenizer: Embedder) -> tuple[str, ...]:
+    """Rewrite queries with the vocabulary of the book: each with corrected spelling, then the first one again with its
+    abbreviations expanded, if it has any."""
 
     def known(word: str) -> bool:
-        # A model has whole words for what is usual in its language. What is unusual may be so in this book only.
-        return by.count(word) == 1 or any(edition.catalogue.term_counts(edition.words.terms(word)).values())
+        # Common words are a single token of the model. Other words are known if the book contains them.
+        return tokenizer.count_tokens(word) == 1 or any(
+            snapshot.catalog.term_counts(snapshot.bm25.terms(word)).values()
+        )
 
-    right = tuple(corrected(text, edition.catalogue, known=known) for text in texts)
-    short = edition.catalogue.abbreviations
-    other = spelled_out(right[0], short) if short else ""
-    return (*right, other) if other else right
-
-
-def looked_through(wanted: Sequence[object]) -> int:
-    """How many candidates there are for all that is searched for: more where several searches are added up."""
-    return CANDIDATES if len(wanted) == 1 else _MANY
+    corrected = tuple(correct_spelling(text, snapshot.catalog, known=known) for text in texts)
+    abbreviations = snapshot.catalog.abbreviations
+    expanded = expand_abbreviations(corrected[0], abbreviations) if abbreviations else ""
+    return (*corrected, expanded) if expanded else corrected
 
 
-async def ranked(
-    edition: Edition, wanted: Sequence[tuple[Vector, str]], *, limit: int, filters: Filters
+def candidate_limit(searches: Sequence[object]) -> int:
+    """The number of candidates of each search: more if several searches are fused."""
+    return CANDIDATES if len(searches) == 1 else _MANY_CANDIDATES
+
+
+async def rank_candidates(
+    snapshot: IndexSnapshot, searches: Sequence[tuple[Vector, str]], *, limit: int, filters: Filters
 ) -> list[Candidate]:
-    """The candidates for all that is searched for, best first."""
-    rankings = [rank(await edition.store.candidates(*pair, limit=limit, filters=filters)) for pair in wanted]
-    return rankings[0] if len(rankings) == 1 else added(rankings)
+    """The fused candidates of all searches, best first."""
+    rankings = [rank(await snapshot.store.search(*pair, limit=limit, filters=filters)) for pair in searches]
+    return rankings[0] if len(rankings) == 1 else sum_rankings(rankings)
 
 
-async def _chosen(
-    edition: Edition, ranked: Sequence[Candidate], vector: Vector, top_k: int
+async def _choose_distinct(
+    snapshot: IndexSnapshot, ranked: Sequence[Candidate], vector: Vector, top_k: int
 ) -> tuple[RetrievalResult, ...]:
-    """The best distinct passages, read from the store as many at a time as are wanted."""
+    """The best distinct passages. They are read from the store in batches of `top_k`."""
     chosen: list[RetrievalResult] = []
-    shown = _Shown(edition.words)
+    seen = _DuplicateFilter(snapshot.bm25)
     for first in range(0, len(ranked), top_k):
         scores = dict(ranked[first : first + top_k])
-        read = await edition.store.compare(vector, list(scores))
-        found = [(chunk, cosine, scores[key]) for key, (chunk, cosine) in read.items()]
+        fetched = await snapshot.store.compare(vector, list(scores))
+        found = [(chunk, cosine, scores[key]) for key, (chunk, cosine) in fetched.items()]
         for chunk, cosine, score in sorted(found, key=lambda entry: (-entry[2], entry[0].url, entry[0].chunk_index)):
-            if shown.adds(chunk.text):
-                chosen.append(result_of(chunk, position=len(chosen) + 1, score=cosine, rerank_score=score))
+            if seen.add(chunk.text):
+                chosen.append(to_result(chunk, position=len(chosen) + 1, score=cosine, rerank_score=score))
             if len(chosen) == top_k:
                 return tuple(chosen)
     return tuple(chosen)
 
 
-class _Shown:
-    """The passages shown so far, for telling whether another says the same as one of them."""
+class _DuplicateFilter:
+    """The texts that were chosen so far, to reject near-duplicates of them."""
 
-    def __init__(self, words: Words) -> None:
-        self._words = words
+    def __init__(self, bm25: Bm25Terms) -> None:
+        self._bm25 = bm25
         self._texts: list[str] = []
-        self._whole = ""
+        self._joined = ""
 
-    def adds(self, text: str) -> bool:
-        """Whether none of them says what `text` does. Then it is shown too."""
-        # Most passages differ at first sight from all there is, which spares them the cutting into terms.
-        if _alike(text, self._whole) and any(_alike(text, other) and self._same(text, other) for other in self._texts):
+    def add(self, text: str) -> bool:
+        """Add the text and return True, unless it is a near-duplicate."""
+        # Sampling substrings rules out most texts, whose terms then need not be computed.
+        if _samples_match(text, self._joined) and any(
+            _samples_match(text, other) and self._terms_match(text, other) for other in self._texts
+        ):
             return False
         self._texts.append(text)
-        self._whole += text
+        self._joined += text
         return True
 
-    def _same(self, text: str, other: str) -> bool:
-        mine, theirs = self._words.terms(text), self._words.terms(other)
-        common = len(mine & theirs)
-        return common > 0 and common >= SAME * (len(mine) + len(theirs) - common)
+    def _terms_match(self, text: str, other: str) -> bool:
+        first, second = self._bm25.terms(text), self._bm25.terms(other)
+        common = len(first & second)
+        return common > 0 and common >= DUPLICATE_OVERLAP * (len(first) + len(second) - common)
 
 
-def _alike(text: str, whole: str) -> bool:
-    """Whether enough of what a glance at several places of `text` shows also stands in the whole.
-
-    Most does not, so it is seldom looked for all of it. A short text is soon read closely.
-    """
-    if len(text) < _SHORT:
+def _samples_match(text: str, other: str) -> bool:
+    """True if enough samples of `text` occur in `other`. It stops as soon as too many are missing."""
+    if len(text) < _MIN_SAMPLED_LENGTH:
         return True
-    missing = (1 - _ALIKE_AT_SIGHT) * _PLACES
-    for at in range(0, len(text) - _GLANCE, len(text) // _PLACES):
-        if text[at : at + _GLANCE] not in whole:
-            missing -= 1
-            if missing < 0:
+    may_miss = (1 - _MIN_SAMPLES_FOUND) * _SAMPLES
+    for start in range(0, len(text) - _SAMPLE_LENGTH, len(text) // _SAMPLES):
+        if text[start : start + _SAMPLE_LENGTH] not in other:
+            may_miss -= 1
+            if may_miss < 0:
                 return False
     return True
 
 
-def result_of(chunk: Chunk, *, position: int, score: float, rerank_score: float) -> RetrievalResult:
-    return RetrievalResult(
-        chunk_id=chunk.chunk_id,
-        document_id=chunk.document_id,
-        text=chunk.text,
-        score=min(max(score, 0.0), 1.0),
-        position=position,
-        url=chunk.url,
-        title=chunk.title,
-        chunk_index=chunk.chunk_index,
-        token_count=chunk.token_count,
-        heading_hierarchy=chunk.heading_hierarchy,
-        module_name=chunk.module_name,
-        chapter_id=chunk.chapter_id,
-        anchor=chunk.anchor,
-        rerank_score=rerank_score,
-        start=chunk.start,
-        fence=chunk.fence,
-    )
-
-
-STRETCH = 220
-"""As many tokens as the local model's own chunks have: it does not see the end of a longer text."""
+def to_result(chunk: Chunk, *, position: int, score: float, rerank_score: float) -> RetrievalResult:
+    """The result for a chunk. It copies every field that both classes have."""
+    shared = {name: getattr(chunk, name) for name in _CHUNK_FIELDS}
+    score = min(max(score, 0.0), 1.0)
+    return RetrievalResult(**shared, position=position, score=score, rerank_score=rerank_score)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """The query's vector, and its cosine to the nearest stretch of the passages."""
+class RescoredQuery:
+    """The query's vector of the rescoring model, and its cosine to the nearest window of the passages."""
 
     vector: Vector
-    nearest: float
+    top_cosine: float
 
 
-async def read_by(reader: Embedder, context: RetrievalContext) -> Reading:
-    """How near the reader finds the passages to the query."""
-    vector = await reader.query(context.query)
-    texts = [stretch for result in context.results for stretch in _stretches(result, reader)]
-    cosines = [float(vector @ other) async for other in reader.documents(texts)]
-    return Reading(vector, min(max([0.0, *cosines]), 1.0))
+async def rescore(embedder: Embedder, context: RetrievalContext) -> RescoredQuery:
+    """Compare the query with the passages by another embedder."""
+    vector = await embedder.embed_query(context.query)
+    texts = [window for result in context.results for window in _windows(result, embedder)]
+    cosines = [float(vector @ other) async for other in embedder.embed_documents(texts)]
+    return RescoredQuery(vector, min(max([0.0, *cosines]), 1.0))
 
 
-def _stretches(result: RetrievalResult, reader: Embedder) -> Iterator[str]:
-    """The passage in parts of about the same length that the reader sees whole, each below its headings."""
-    parts = -(-reader.count(result.text) // STRETCH) or 1
+def _windows(result: RetrievalResult, embedder: Embedder) -> Iterator[str]:
+    """Split the passage into windows of about equal length that fit into the model, each below its headings."""
+    parts = -(-embedder.count_tokens(result.text) // WINDOW_TOKENS) or 1
     words = result.text.split(" ")
     size = -(-len(words) // parts)
     for first in range(0, len(words), size):
-        yield under(result.heading_hierarchy, " ".join(words[first : first + size]))
+        yield with_headings(result.heading_hierarchy, " ".join(words[first : first + size]))

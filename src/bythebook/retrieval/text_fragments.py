@@ -1,59 +1,59 @@
-"""Links that open a page at the very words that were quoted."""
+"""Builds links with text fragments, which open a page at the quoted words."""
 
 from __future__ import annotations
 
 import re
 from urllib.parse import quote as percent
 
-# What stands at the edge of a line in our text but not on the page a browser shows.
+# Markup at the start of a line in our text that is not text on the rendered page.
 _MARKUP = re.compile(r"^\s*(?:[-*+]\s+|\d+[.)]\s+)|^\s*(?:`{3,}|~{3,}).*$", re.MULTILINE)
-_PAGE_OF_A_PDF = re.compile(r"page=([0-9]+)")
-_LONGEST = 10
-_EDGE = 5
+_PDF_PAGE = re.compile(r"page=([0-9]+)")
+_MAX_WORDS = 10
+_EDGE_WORDS = 5
 
 
-def link(url: str, *, anchor: str, words: str) -> str:
-    """The page's address with the section's anchor and a text fragment that finds `words` on it.
+def build_link(url: str, *, anchor: str, words: str) -> str:
+    """The URL of the page with the section's anchor and a text fragment that matches `words`.
 
-    Readers of PDFs and EPUBs know no text fragments: there the link leads to the page or the chapter.
+    PDF and EPUB viewers do not support text fragments: there the link opens the page or the chapter.
     """
     if "#" in url:
         return url
-    if _PAGE_OF_A_PDF.fullmatch(anchor):
+    if _PDF_PAGE.fullmatch(anchor):
         return f"{url}#{anchor}"
-    fragment = text_fragment(words)
+    fragment = build_text_fragment(words)
     directive = f":~:text={fragment}" if fragment else ""
     return f"{url}#{percent(anchor, safe='-._~!$&()*+,;=:@/?')}{directive}" if anchor or directive else url
 
 
-def place(title: str, *, anchor: str) -> str:
-    """A title, with the page where it is a PDF's."""
-    page = _PAGE_OF_A_PDF.fullmatch(anchor)
+def title_with_page(title: str, *, anchor: str) -> str:
+    """The title, with the page number if the anchor is a page of a PDF."""
+    page = _PDF_PAGE.fullmatch(anchor)
     return f"{title}, page {page[1]}" if page else title
 
 
-def text_fragment(words: str) -> str:
-    """The value of a text directive for a quote, empty when nothing of it can be seen on the page.
+def build_text_fragment(words: str) -> str:
+    """The value of a text directive for a quote, empty if none of it is visible on the page.
 
-    A short quote on one line is given whole. A longer one is given by its first and last words, because a browser
+    A short quote on one line is given as a whole. A longer one is given by its first and last words, because a browser
     matches a range across paragraphs, list items and cells, but a single text only within one of them.
     """
-    lines = [cell.split() for cell in _visible(words)]
+    lines = [cell.split() for cell in _visible_cells(words)]
     lines = [line for line in lines if line]
     if not lines:
         return ""
-    if len(lines) == 1 and len(lines[0]) <= _LONGEST:
-        return _encoded(lines[0])
-    return f"{_encoded(lines[0][:_EDGE])},{_encoded(lines[-1][-_EDGE:])}"
+    if len(lines) == 1 and len(lines[0]) <= _MAX_WORDS:
+        return _encode(lines[0])
+    return f"{_encode(lines[0][:_EDGE_WORDS])},{_encode(lines[-1][-_EDGE_WORDS:])}"
 
 
-def _visible(words: str) -> list[str]:
+def _visible_cells(words: str) -> list[str]:
     text = _MARKUP.sub("", words)
     return [
         cell for line in text.splitlines() for cell in (line.split("|") if line.lstrip().startswith("|") else [line])
     ]
 
 
-def _encoded(words: list[str]) -> str:
-    # A hyphen, a comma and an ampersand have a meaning of their own in a text directive.
+def _encode(words: list[str]) -> str:
+    # Hyphen, comma and ampersand have a special meaning in a text directive.
     return percent(" ".join(words), safe="").replace("-", "%2D")

@@ -1,49 +1,49 @@
-"""The desk: takes in as many questions at once as it has places, and none once it is closing."""
+"""Admission control: caps concurrent requests, rejects new ones during shutdown, and keeps the running streams."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager, suppress
 from random import random
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from bythebook.errors import Unavailable
-from bythebook.server.streams import Stream
-from bythebook.telemetry import figure
+from bythebook.server.streams import AnswerStream
+from bythebook.telemetry import metric
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator
+    from collections.abc import Callable, Coroutine, Iterator
     from types import TracebackType
 
-    from bythebook.server.streams import Asked, Happening
+    from bythebook.server.streams import StreamKey
 
-RETRY_SECONDS = 2.0
-"""When somebody who found no place should come again at the earliest: an answer without a model takes less."""
+RETRY_AFTER_SECONDS = 2.0
+"""The smallest `Retry-After` of a rejected request. An answer without a model takes less time."""
 
-SPREAD_SECONDS = 3.0
-"""How much later others should come, so that those who were turned away together do not come back together."""
+RETRY_JITTER_SECONDS = 3.0
+"""The largest random delay added to it, so that clients rejected together do not retry together."""
 
-KEEP_SECONDS = 60.0
-"""How long a stream that has ended can be taken up again by a reader who lost the connection."""
+REPLAY_SECONDS = 60.0
+"""How long a finished stream can be resumed by a client that lost the connection."""
 
-MOST_KEPT = 256
+MAX_FINISHED_STREAMS = 256
 
 
-class Desk:
-    """Knows who is being answered. Use it as `async with`: what is still going on at the end is given up."""
+class AdmissionController:
+    """The active requests and the answer streams of this process. Leaving its `async with` block stops all streams."""
 
-    def __init__(self, *, places: int) -> None:
-        self.places = places
-        self.taken = 0
-        self._coming_in = 0
+    def __init__(self, *, capacity: int) -> None:
+        self.capacity = capacity
+        self.active = 0
+        self._reserved = 0
         self.closing = False
-        self._left = asyncio.Event()
-        self._running: dict[str, Stream] = {}
-        self._kept: dict[str, Stream] = {}
+        self._released = asyncio.Event()
+        self._running: dict[str, AnswerStream] = {}
+        self._finished: dict[str, AnswerStream] = {}
         self._tasks = asyncio.TaskGroup()
 
     @property
-    def running(self) -> tuple[Stream, ...]:
+    def running(self) -> tuple[AnswerStream, ...]:
         return tuple(self._running.values())
 
     async def __aenter__(self) -> Self:
@@ -57,84 +57,84 @@ class Desk:
         await self._tasks.__aexit__(kind, error, trace)
 
     @contextmanager
-    def coming_in(self) -> Iterator[None]:
-        """Let in who may still find a place, and let nobody in for the same one meanwhile.
+    def reserve(self) -> Iterator[None]:
+        """Reserve a slot during authentication, so that a burst is rejected before it reaches the database.
 
-        Of a crowd that comes in one moment, those for whom there is no place are told so before anything is spent on
-        them. A place is not kept for longer than this: who is slow to send keeps nobody else from it.
+        The reservation ends with the block: a client that sends its body slowly does not hold a slot.
         """
-        self._refuse_beyond(self.taken + self._coming_in)
-        self._coming_in += 1
+        self._check_capacity(self.active + self._reserved)
+        self._reserved += 1
         try:
             yield
         finally:
-            self._coming_in -= 1
+            self._reserved -= 1
 
-    def _refuse_beyond(self, taken: int) -> None:
-        """Nobody waits for a place: where there is none, that is said at once."""
+    def _check_capacity(self, used: int) -> None:
+        """Raise Unavailable if there is no free slot. Requests are not queued."""
         if self.closing:
-            figure("shed", reason="closing")
-            raise Unavailable("the server is shutting down.", retry_after=RETRY_SECONDS)
-        if taken >= self.places:
-            figure("shed", reason="full")
-            again = RETRY_SECONDS + SPREAD_SECONDS * random()  # noqa: S311 - nobody gains by guessing it
-            raise Unavailable(f"all {self.places} places are taken.", retry_after=again)
+            metric("rejected_requests", reason="closing")
+            raise Unavailable("the server is shutting down.", retry_after=RETRY_AFTER_SECONDS)
+        if used >= self.capacity:
+            metric("rejected_requests", reason="full")
+            delay = RETRY_AFTER_SECONDS + RETRY_JITTER_SECONDS * random()  # noqa: S311 - not security-relevant
+            raise Unavailable(f"the server is at capacity: {self.capacity} requests are active.", retry_after=delay)
 
     @contextmanager
-    def place(self) -> Iterator[None]:
-        """A place for one request."""
-        self._refuse_beyond(self.taken)
-        self.taken += 1
-        figure("readers", 1)
+    def acquire(self) -> Iterator[None]:
+        """Hold a slot for one request."""
+        self._check_capacity(self.active)
+        self.active += 1
+        metric("active_requests", 1)
         try:
             yield
         finally:
-            self.taken -= 1
-            figure("readers", -1)
-            self._left.set()
+            self.active -= 1
+            metric("active_requests", -1)
+            self._released.set()
 
-    def begin(self, asked: Asked, work: AsyncGenerator[Happening]) -> Stream:
-        """Begin to answer. The stream goes on for as long as somebody follows it, and is kept for a minute after."""
-        stream = Stream(asked)
+    def start(self, key: StreamKey, work: Callable[[AnswerStream], Coroutine[Any, Any, None]]) -> AnswerStream:
+        """Start a stream. It runs while it has a follower, and can be resumed for a minute after its end."""
+        stream = AnswerStream(key)
         self._running[stream.id] = stream
-        stream.begin(work, tasks=self._tasks).add_done_callback(lambda _task: self._ended(stream))
+        stream.start(work(stream), tasks=self._tasks).add_done_callback(lambda _task: self._on_done(stream))
         return stream
 
-    def _ended(self, stream: Stream) -> None:
+    def _on_done(self, stream: AnswerStream) -> None:
         del self._running[stream.id]
         if not stream.abandoned:
-            self._kept[stream.id] = stream
-            asyncio.get_running_loop().call_later(KEEP_SECONDS, self._kept.pop, stream.id, None)
-        while len(self._kept) > MOST_KEPT:
-            del self._kept[next(iter(self._kept))]
+            self._finished[stream.id] = stream
+            asyncio.get_running_loop().call_later(REPLAY_SECONDS, self._finished.pop, stream.id, None)
+        while len(self._finished) > MAX_FINISHED_STREAMS:
+            del self._finished[next(iter(self._finished))]
 
-    def resume(self, asked: Asked, last_event_id: str) -> tuple[Stream, int] | None:
-        """The stream a reader lost, and how many of its events were heard; None when it was given up or is forgotten.
+    def resume(self, key: StreamKey, last_event_id: str) -> tuple[AnswerStream, int] | None:
+        """The stream to resume and the number of events already received; None if it was abandoned or has expired.
 
-        Only who asked it finds it, and only with the same question.
+        Only the same user with the same question gets it.
         """
         stream_id, _, number = last_event_id.partition(".")
-        stream = self._running.get(stream_id) or self._kept.get(stream_id)
+        stream = self._running.get(stream_id) or self._finished.get(stream_id)
         if stream is None or stream.abandoned or not number.isdecimal() or len(number) > 9:
             return None
-        same = (stream.asked.user_id, stream.asked.fingerprint) == (asked.user_id, asked.fingerprint)
-        # The last event is told in any case, also to who has heard it.
-        return (stream, min(int(number), len(stream.happened) - stream.ended)) if same else None
+        same = (stream.key.user_id, stream.key.fingerprint) == (key.user_id, key.fingerprint)
+        # The last event is always sent, even if the client has received it.
+        return (stream, min(int(number), len(stream.events) - stream.has_ended)) if same else None
 
-    def repeated(self, asked: Asked) -> Stream | None:
-        """The running stream of the same request, which came before under the same key."""
+    def find_running(self, key: StreamKey) -> AnswerStream | None:
+        """The running stream of an earlier request with the same Idempotency-Key and question."""
         for stream in self._running.values():
-            if asked.key and stream.asked.key == asked.key and stream.asked.user_id == asked.user_id:
-                return stream if stream.asked.fingerprint == asked.fingerprint and not stream.abandoned else None
+            same_user = stream.key.user_id == key.user_id
+            if key.idempotency_key and stream.key.idempotency_key == key.idempotency_key and same_user:
+                return stream if stream.key.fingerprint == key.fingerprint and not stream.abandoned else None
         return None
 
     async def close(self, *, grace: float) -> None:
-        """Take no more questions; let those being answered finish, and end what has not after `grace` seconds."""
+        """Reject new requests, wait up to `grace` seconds for the active ones, then stop the remaining streams."""
         self.closing = True
         with suppress(TimeoutError):
             async with asyncio.timeout(grace):
-                while self.taken:
-                    self._left.clear()
-                    await self._left.wait()
+                while self.active:
+                    self._released.clear()
+                    await self._released.wait()
         for stream in self._running.values():
-            stream.stop(Unavailable("the server is shutting down.", retry_after=RETRY_SECONDS))
+            stream.stop(Unavailable("the server is shutting down.", retry_after=RETRY_AFTER_SECONDS))

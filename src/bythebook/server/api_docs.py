@@ -1,4 +1,4 @@
-"""The reference: the API described for people, on one page made of the OpenAPI document that needs nothing else."""
+"""The API reference: one self-contained HTML page generated from the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import hashlib
 import json
 from html import escape
 from importlib.resources import files
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
-
-from bythebook.server.permissions import PUBLIC, SCOPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,14 +24,14 @@ _LIMITS = {
 }
 
 
-def policy() -> str:
-    """What a browser may do on this page: show it with its own style."""
+def content_security_policy() -> str:
+    """The Content-Security-Policy of the page: only its own style sheet."""
     digest = base64.b64encode(hashlib.sha256(_style().encode()).digest()).decode()
     return f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; frame-ancestors 'none'"
 
 
-def reference(document: Json) -> str:
-    """The whole page."""
+def render_reference(document: Json) -> str:
+    """The HTML page of an OpenAPI document."""
     calls = [
         (method.upper(), path, call) for path, methods in document["paths"].items() for method, call in methods.items()
     ]
@@ -61,30 +60,29 @@ def reference(document: Json) -> str:
 
 
 def _call(method: str, path: str, call: Json) -> str:
-    needed = SCOPES.get((method, path), PUBLIC)
-    who = (
-        "Open to everyone." if needed == PUBLIC else f"Where keys are needed, one with the scope <code>{needed}</code>."
-    )
-    named = [
-        (given["name"], given["in"], given["schema"], given.get("required", False), given.get("description", ""))
-        for given in call.get("parameters", ())
-    ]
+    scopes = [scope for scheme in call["security"] for scopes in scheme.values() for scope in scopes]
+    access = f"Requires the scope <code>{scopes[0]}</code> where the server has keys." if scopes else "No key needed."
     rows = "".join(
-        _row(name, f"{place}, {_type(schema)}", said, required=required)
-        for name, place, schema, required, said in named
+        _row(
+            parameter["name"],
+            f"{parameter['in']}, {_type(parameter['schema'])}",
+            parameter.get("description", ""),
+            required=parameter.get("required", False),
+        )
+        for parameter in call.get("parameters", ())
     )
     return (
         f'<section id="{_id(method, path)}"><h2><b>{method}</b> <code>{escape(path)}</code></h2>'
-        f"<p>{_prose(call.get('description', call.get('summary', '')))}</p><p>{who}</p>"
+        f"<p>{_prose(call.get('description', call.get('summary', '')))}</p><p>{access}</p>"
         f"{_table(rows)}{_bodies(call)}</section>"
     )
 
 
 def _bodies(call: Json) -> str:
-    """What the body is, and what comes back."""
+    """The request body and the responses."""
     parts = [f"<li>Body: {kind}</li>" for kind in _contents(call.get("requestBody", {}))]
-    for status, told in call["responses"].items():
-        kinds = " or ".join(_contents(told)) or escape(told.get("description", ""))
+    for status, response in call["responses"].items():
+        kinds = " or ".join(_contents(response)) or escape(response.get("description", ""))
         parts.append(f"<li><code>{escape(status)}</code>: {kinds}</li>")
     return f"<ul>{''.join(parts)}</ul>"
 
@@ -102,10 +100,10 @@ def _schema(name: str, schema: Json) -> str:
         for field, inner in schema.get("properties", {}).items()
     )
     about = _prose(schema.get("description", ""))
-    shown = "".join(
+    examples = "".join(
         f'<pre tabindex="0">{escape(json.dumps(example, indent=2))}</pre>' for example in schema.get("examples", ())
     )
-    return f'<section id="{escape(name)}"><h3>{escape(name)}</h3><p>{about}</p>{_table(rows)}{shown}</section>'
+    return f'<section id="{escape(name)}"><h3>{escape(name)}</h3><p>{about}</p>{_table(rows)}{examples}</section>'
 
 
 def _table(rows: str) -> str:
@@ -117,18 +115,16 @@ def _table(rows: str) -> str:
     )
 
 
-def _row(name: str, kind: str, said: str, *, required: bool, limits: Json | None = None) -> str:
-    told = [_prose(said)] if said else []
-    told += [
-        words.format(escape(str((limits or {})[limit]))) for limit, words in _LIMITS.items() if limit in (limits or {})
-    ]
+def _row(name: str, kind: str, description: str, *, required: bool, limits: Json = MappingProxyType({})) -> str:
+    notes = [_prose(description)] if description else []
+    notes += [words.format(escape(str(limits[limit]))) for limit, words in _LIMITS.items() if limit in limits]
     if required:
-        told.append("required")
-    return f"<tr><td><code>{escape(name)}</code></td><td>{kind}</td><td>{'; '.join(told)}</td></tr>"
+        notes.append("required")
+    return f"<tr><td><code>{escape(name)}</code></td><td>{kind}</td><td>{'; '.join(notes)}</td></tr>"
 
 
 def _type(schema: Json) -> str:
-    """A type in a few words, with a link where it has a section of its own."""
+    """A short name of the type, with a link if the page has a section for it."""
     if "$ref" in schema:
         name = escape(schema["$ref"].rpartition("/")[2])
         return f'<a href="#{name}">{name}</a>'
@@ -144,7 +140,7 @@ def _type(schema: Json) -> str:
 
 
 def _prose(text: str) -> str:
-    """A description, in which only code is marked."""
+    """A description as HTML: only code in backticks is marked up."""
     parts = escape(" ".join(text.split())).split("`")
     return "".join(f"<code>{part}</code>" if at % 2 else part for at, part in enumerate(parts))
 

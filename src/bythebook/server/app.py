@@ -1,7 +1,4 @@
-"""The app: a book becomes a web server's application.
-
-The document: what OpenAPI says of the routes, with examples, and with what only the guard knows: who may call.
-"""
+"""The ASGI application of a book: routes, middleware, background tasks and the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -16,25 +13,33 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from bythebook.errors import BookError
-from bythebook.server.admission import Desk
-from bythebook.server.auth import Gate
-from bythebook.server.dependencies import Door
-from bythebook.server.errors import handle_failures
+from bythebook.server.admission import AdmissionController
+from bythebook.server.auth import Authenticator
+from bythebook.server.errors import install_error_handlers
 from bythebook.server.examples import EXAMPLES
-from bythebook.server.maintenance import keep_sweeping
-from bythebook.server.middleware import Bodies, Callers, Failures, Heads, Hosts, Origins, Places
-from bythebook.server.permissions import PUBLIC, SCOPES
+from bythebook.server.maintenance import run_cleanup_loop
+from bythebook.server.middleware import (
+    AdmissionMiddleware,
+    AuthMiddleware,
+    BodyLimitMiddleware,
+    CorsMiddleware,
+    ErrorMiddleware,
+    HeadMiddleware,
+    TelemetryMiddleware,
+    TrustedHostMiddleware,
+)
 from bythebook.server.routes import ask, completions, feedback, health, page, search, sessions
-from bythebook.server.routes.mcp import OtherPrograms
-from bythebook.server.telemetry import Observed
+from bythebook.server.routes.mcp import McpEndpoint
+from bythebook.server.routing import AppContext, RouteTable
 from bythebook.telemetry import log
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine
+    from collections.abc import AsyncIterator, Coroutine, Mapping
 
     from fastapi.routing import APIRoute
 
     from bythebook.book import Book
+    from bythebook.server.routing import RoutePolicy
     from bythebook.settings import Settings
 
 
@@ -42,90 +47,94 @@ logger = logging.getLogger(__name__)
 
 
 def create_app(book: Book, settings: Settings) -> FastAPI:
-    """An ASGI app that answers from this open book. Who opened the book closes it, after the app has ended.
+    """An ASGI app that answers from this open book. The caller closes the book after the app's shutdown.
 
-    `app.state.door.desk` is where a server says that it is shutting down.
+    A server closes `app.state.context.admission` when it begins to shut down.
     """
-    desk = Desk(places=settings.max_readers)
-    gate = Gate(book, settings)
+    admission = AdmissionController(capacity=settings.max_concurrent_requests)
+    authenticator = Authenticator(book, settings)
+    routers = [module.router for module in (page, ask, sessions, search, feedback, completions, health)]
+    routers.append(health.metrics_router)
+    mcp = Route("/mcp", McpEndpoint(book, origins=settings.cors_origins), methods=["POST"])
+    table = RouteTable([*(route for router in routers for route in router.routes), mcp])
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        async with desk, asyncio.TaskGroup() as tasks:
-            work = (book.prepare(), keep_sweeping(book, session_days=settings.session_days))
-            aside = [tasks.create_task(_aside(each)) for each in work]
+        async with admission, asyncio.TaskGroup() as group:
+            work = (book.prepare(), run_cleanup_loop(book, session_days=settings.session_days))
+            tasks = [group.create_task(_run_background_task(each)) for each in work]
             yield
-            for task in aside:
+            for task in tasks:
                 task.cancel()
 
-    app = Documented(
+    app = DocumentedApp(
         title="By the Book",
         summary="Answers questions only from a book's pages, and proves every sentence with a quote.",
         version=version("bythebook"),
         lifespan=lifespan,
-        # Both load their scripts from elsewhere; the reference is a page of our own.
-        docs_url=None,
-        redoc_url=None,
+        # routes/page.py serves the document and its reference: FastAPI's pages load scripts from other hosts.
+        openapi_url=None,
         redirect_slashes=False,
-        generate_unique_id_function=plain_name,
+        generate_unique_id_function=get_operation_id,
         middleware=[
-            Middleware(Observed),
-            Middleware(Heads),
-            Middleware(Origins, gate=gate),
-            Middleware(Failures),
-            Middleware(Hosts, host=settings.host, allowed=settings.allowed_hosts),
-            Middleware(Callers, gate=gate, desk=desk),
-            Middleware(Bodies),
-            Middleware(Places, desk=desk),
+            Middleware(TelemetryMiddleware),
+            Middleware(HeadMiddleware),
+            Middleware(CorsMiddleware, authenticator=authenticator),
+            Middleware(ErrorMiddleware),
+            Middleware(TrustedHostMiddleware, host=settings.host, allowed=settings.allowed_hosts),
+            Middleware(AuthMiddleware, routes=table, authenticator=authenticator, admission=admission),
+            Middleware(BodyLimitMiddleware),
+            Middleware(AdmissionMiddleware, admission=admission),
         ],
     )
-    app.state.door = Door(book, settings, desk, gate)
-    handle_failures(app)
-    for routes in (page, ask, sessions, search, feedback, completions, health):
-        app.include_router(routes.router)
-    app.include_router(health.metrics_router)
-    app.router.routes.append(Route("/mcp", OtherPrograms(book, origins=settings.cors_origins)))
+    app.state.context = AppContext(book, settings, admission, authenticator, table)
+    install_error_handlers(app)
+    for router in routers:
+        app.include_router(router)
+    app.router.routes.append(mcp)
     return app
 
 
-async def _aside(work: Coroutine[Any, Any, None]) -> None:
-    """Work that nobody waits for. However it ends, questions are answered, and meet by themselves what it has met."""
+async def _run_background_task(work: Coroutine[Any, Any, None]) -> None:
+    """Run a background task; log a failure instead of stopping the server."""
     try:
         await work
     except BookError as error:
-        log("aside_failed", error=error.code)
+        log("background_task_failed", error=error.code)
     except Exception as error:
-        log("aside_failed", error=type(error).__name__)
-        logger.error("work beside answering failed unexpectedly", exc_info=error)
+        log("background_task_failed", error=type(error).__name__)
+        logger.error("a background task failed unexpectedly", exc_info=error)
 
 
-KEY = "key"
-"""The name of the one way to show who one is."""
+SECURITY_SCHEME = "key"
+"""The name of the only security scheme."""
 
 
-def plain_name(route: APIRoute) -> str:
-    """What a call is named in clients that are made of the document."""
+def get_operation_id(route: APIRoute) -> str:
+    """The name of the operation in generated clients."""
     return route.name
 
 
-class Documented(FastAPI):
-    """An app with such a document."""
+class DocumentedApp(FastAPI):
+    """An app whose OpenAPI document has examples and the scope of each route."""
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
             document = super().openapi()
-            # Examples in the types themselves would lose what is null in them.
+            # Added here, because FastAPI drops null values from examples in the models.
             for name, examples in EXAMPLES.items():
                 document["components"]["schemas"][name]["examples"] = examples
-            _add_keys(document)
+            _add_security(document, self.state.context.routes.policies)
         return super().openapi()
 
 
-def _add_keys(document: dict[str, Any]) -> None:
-    """Say which key each route needs, where the server has keys at all."""
-    about = "A key, or the token of a site. A server that has neither answers without."
-    document["components"]["securitySchemes"] = {KEY: {"type": "http", "scheme": "bearer", "description": about}}
+def _add_security(document: dict[str, Any], policies: Mapping[tuple[str, str], RoutePolicy]) -> None:
+    """Add the scope that each route requires. The empty alternative stands for a server without keys."""
+    about = "A key or the token of a site. Not required while the server has neither."
+    document["components"]["securitySchemes"] = {
+        SECURITY_SCHEME: {"type": "http", "scheme": "bearer", "description": about}
+    }
     for path, methods in document["paths"].items():
         for method, call in methods.items():
-            needed = SCOPES.get((method.upper(), path), PUBLIC)
-            call["security"] = [] if needed == PUBLIC else [{KEY: [needed.value]}, {}]
+            scope = policies[method.upper(), path].scope
+            call["security"] = [] if scope is None else [{SECURITY_SCHEME: [scope.value]}, {}]

@@ -1,7 +1,10 @@
-"""Whose address a request comes from, when it may have come through proxies.
+"""The client address of a request that may have passed through proxies.
 
-`X-Forwarded-For` is written by whoever sends it. It is believed only as far as trusted proxies have written it: from
-the right, where the nearest proxy wrote, up to the first address that is no trusted proxy.
+The sender controls `X-Forwarded-For`. It is read from the right, where the nearest proxy wrote, and only as far as
+trusted proxies have written it: the result is the first address that is not a trusted proxy.
+
+uvicorn's ProxyHeadersMiddleware does not replace this: it does not match an IPv4-mapped peer with an IPv4 network, has
+no trust for a Unix socket, accepts a malformed entry as the client and stops at an empty one.
 """
 
 from __future__ import annotations
@@ -18,52 +21,52 @@ if TYPE_CHECKING:
 Address = IPv4Address | IPv6Address
 
 UNIX = "unix"
-"""The name of a proxy that comes through a socket file, where there are no addresses."""
+"""The name of a proxy that connects through a Unix socket, where peers have no address."""
 
-LONGEST_ADDRESS = 64
+MAX_ADDRESS_LENGTH = 64
 IPV6_PREFIX = 64
-"""A household or a machine gets this much of IPv6, so anything less would be a limit for nobody."""
+"""A household or a machine usually owns a whole /64 network, so a limit for single IPv6 addresses has no effect."""
 
 
 @dataclass(frozen=True, slots=True)
-class Proxies:
-    """The proxies that tell the truth about who is behind them."""
+class TrustedProxies:
+    """The proxies whose `X-Forwarded-For` entries are accepted."""
 
     networks: tuple[IPv4Network | IPv6Network, ...] = ()
     unix: bool = False
 
     @classmethod
-    def parse(cls, names: Iterable[str]) -> Proxies:
-        """Read addresses and networks, such as `10.0.0.1`, `10.0.0.0/8` or `unix`."""
+    def parse(cls, names: Iterable[str]) -> TrustedProxies:
+        """Parse addresses and networks, such as `10.0.0.1`, `10.0.0.0/8` or `unix`."""
         listed = list(names)
-        return cls(tuple(_network(name) for name in listed if name != UNIX), UNIX in listed)
+        return cls(tuple(_parse_network(name) for name in listed if name != UNIX), UNIX in listed)
 
-    def trust(self, address: Address | None) -> bool:
-        """Whether it is one of them. None is whoever comes through a socket file."""
+    def is_trusted(self, address: Address | None) -> bool:
+        """Whether the address is a trusted proxy. None stands for a peer on a Unix socket."""
         return self.unix if address is None else any(address in network for network in self.networks)
 
 
-def _network(name: str) -> IPv4Network | IPv6Network:
+def _parse_network(name: str) -> IPv4Network | IPv6Network:
     try:
         network = ip_network(name)
     except ValueError as exc:
         raise ConfigurationError(f"trusted_proxies cannot have {name!r}: {exc}. Use 10.0.0.1 or 10.0.0.0/8.") from exc
     if network.prefixlen == 0:
-        raise ConfigurationError(f"trusted_proxies cannot have {name!r}: then anybody could claim any address.")
+        raise ConfigurationError(f"trusted_proxies cannot have {name!r}: then any client could claim any address.")
     return network
 
 
-def whose(peer: str | None, forwarded: Sequence[str], *, proxies: Proxies) -> str:
-    """The address a request counts for: one IPv4 address, or the /64 network of an IPv6 address.
+def rate_limit_subject(peer: str | None, forwarded: Sequence[str], *, proxies: TrustedProxies) -> str:
+    """The address that a request counts against: one IPv4 address, or the /64 network of an IPv6 address.
 
-    `peer` is the other end of the connection, None or empty for a socket file. `forwarded` has the values of every
-    `X-Forwarded-For` header, in their order.
+    `peer` is the other end of the connection, None or empty for a Unix socket. `forwarded` has the values of all
+    `X-Forwarded-For` headers in their order.
     """
-    address = read_address(peer or "")
+    address = parse_address(peer or "")
     entries = ",".join(forwarded).split(",") if forwarded else []
-    while entries and proxies.trust(address):
-        nearer = read_address(entries.pop())
-        if nearer is None:  # no address, so nobody can be counted for it but the proxy that passed it on
+    while entries and proxies.is_trusted(address):
+        nearer = parse_address(entries.pop())
+        if nearer is None:  # malformed: count the request against the proxy that passed it on
             break
         address = nearer
     if isinstance(address, IPv6Address):
@@ -71,9 +74,9 @@ def whose(peer: str | None, forwarded: Sequence[str], *, proxies: Proxies) -> st
     return UNIX if address is None else str(address)
 
 
-def read_address(text: str) -> Address | None:
-    """The address in a text, which may have a port or a zone; IPv4 inside IPv6 is the IPv4 address."""
-    text = text.strip()[:LONGEST_ADDRESS]
+def parse_address(text: str) -> Address | None:
+    """The address in a text that may have a port or a zone. An IPv4-mapped IPv6 address becomes the IPv4 address."""
+    text = text.strip()[:MAX_ADDRESS_LENGTH]
     if text.startswith("["):
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:

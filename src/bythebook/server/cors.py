@@ -1,6 +1,6 @@
-"""Which pages may call the server from a browser: those whose origin is on the list, compared letter by letter.
+"""CORS: the origins whose pages may call the server, compared exactly.
 
-Nothing is sent with cookies here, so credentials are never allowed, and no answer is ever for `*`.
+The server does not use cookies, so credentials are never allowed, and `*` is never sent.
 """
 
 from __future__ import annotations
@@ -15,63 +15,63 @@ if TYPE_CHECKING:
 
     from bythebook.access import Caller
 
-METHODS = "GET, POST, DELETE"
-ALLOWED = (
+ALLOW_METHODS = "GET, POST, DELETE"
+ALLOW_HEADERS = (
     "Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Prefer, Traceparent, X-Reader, X-Request-ID"
 )
-EXPOSED = "Retry-After, X-Request-ID"
-KEPT_SECONDS = 600
-"""How long a browser may remember what it was told about an origin."""
+EXPOSE_HEADERS = "Retry-After, X-Request-ID"
+MAX_AGE_SECONDS = 600
+"""How long a browser may cache a preflight response."""
 
 
-def sent_origin(values: Sequence[str]) -> str | None:
-    """The origin a request names, from the values of its `Origin` headers. Two of them name none."""
+def parse_origin_header(values: Sequence[str]) -> str | None:
+    """The origin of a request from its `Origin` headers; None if there is more than one header."""
     return values[0] if len(values) == 1 else None
 
 
 def is_listed(origin: str | None, listed: frozenset[str]) -> bool:
-    """Whether the origin is on the list. `null` is every page that hides where it comes from, and never is."""
+    """Whether the origin is on the list. `null` stands for any opaque origin and never is."""
     return origin is not None and origin != "null" and origin in listed
 
 
-def comes_from_its_site(caller: Caller, method: str, headers: Headers) -> bool:
-    """Whether a site's token is used where it belongs. Other callers may come from anywhere."""
-    if not caller.site:
+def origin_allowed(caller: Caller, method: str, headers: Headers) -> bool:
+    """Whether a site's token comes from an origin of its site. Other callers may use any origin."""
+    if not caller.is_site_reader:
         return True
     if method == "GET" and "origin" not in headers:
-        return _is_from_our_own_page(caller.origins, headers)
-    return is_listed(sent_origin(headers.getlist("origin")), caller.origins)
+        return _is_same_origin_read(caller.origins, headers)
+    return is_listed(parse_origin_header(headers.getlist("origin")), caller.origins)
 
 
-def _is_from_our_own_page(origins: frozenset[str], headers: Headers) -> bool:
-    """Whether a page on this very server sent this, and the token is good for such pages.
+def _is_same_origin_read(origins: frozenset[str], headers: Headers) -> bool:
+    """Whether a page of this server sent the request, and the token is valid for such pages.
 
-    A browser names no origin when a page reads from its own server. From any other page it does, because a token in
-    `Authorization` makes it ask before it sends, and `Sec-Fetch-Site`, where it is sent, says the same once more. So
-    the page is ours, and its origin is the host it was reached under, which no page can choose. A program that is no
-    browser may claim this as easily as it may claim any origin.
+    A browser sends no `Origin` with a same-origin GET. A cross-origin page sends one, because a token in
+    `Authorization` requires a preflight request; `Sec-Fetch-Site`, where it is sent, confirms the same. So the page is
+    served by this server, and its origin is the requested host, which a page cannot choose. A program that is not a
+    browser can forge this as easily as it can forge `Origin`.
     """
-    fetched, hosts = headers.getlist("sec-fetch-site"), headers.getlist("host")
-    ours = {urlsplit(origin).netloc for origin in origins}
-    return fetched in ([], ["same-origin"]) and len(hosts) == 1 and hosts[0].lower() in ours
+    fetch_site, hosts = headers.getlist("sec-fetch-site"), headers.getlist("host")
+    own_hosts = {urlsplit(origin).netloc for origin in origins}
+    return fetch_site in ([], ["same-origin"]) and len(hosts) == 1 and hosts[0].lower() in own_hosts
 
 
-def answered(origin: str | None, listed: frozenset[str]) -> dict[str, str]:
-    """The headers of an answer. A page whose origin is not listed gets none that lets it read the answer."""
+def response_headers(origin: str | None, listed: frozenset[str]) -> dict[str, str]:
+    """The CORS headers of a response. A page of an unlisted origin cannot read the response."""
     headers = {"Vary": "Origin"}
     if origin is not None and is_listed(origin, listed):
-        headers |= {"Access-Control-Allow-Origin": origin, "Access-Control-Expose-Headers": EXPOSED}
+        headers |= {"Access-Control-Allow-Origin": origin, "Access-Control-Expose-Headers": EXPOSE_HEADERS}
     return headers
 
 
-def asked_before(origin: str | None, listed: frozenset[str]) -> dict[str, str]:
-    """The headers with which a browser is told, before it sends a request, what it may send."""
+def preflight_headers(origin: str | None, listed: frozenset[str]) -> dict[str, str]:
+    """The CORS headers of a preflight response."""
     headers = {"Vary": "Origin"}
     if origin is not None and is_listed(origin, listed):
         headers |= {
             "Access-Control-Allow-Origin": origin,
-            "Access-Control-Allow-Methods": METHODS,
-            "Access-Control-Allow-Headers": ALLOWED,
-            "Access-Control-Max-Age": str(KEPT_SECONDS),
+            "Access-Control-Allow-Methods": ALLOW_METHODS,
+            "Access-Control-Allow-Headers": ALLOW_HEADERS,
+            "Access-Control-Max-Age": str(MAX_AGE_SECONDS),
         }
     return headers

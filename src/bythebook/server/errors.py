@@ -1,4 +1,4 @@
-"""Failures: whatever goes wrong becomes an ErrorResponse that echoes no input and tells no secret."""
+"""Error responses: every exception becomes an ErrorResponse that echoes no input and reveals no secret."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from bythebook.errors import BookError, InputError, NotFound
-from bythebook.serialization import error_response
+from bythebook.serialization import error_to_dict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import Scope
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
-SPOKEN_TO_BY_OPENAI_CLIENTS = ("/v1/chat/completions", "/v1/models")
+OPENAI_PATHS = ("/v1/chat/completions", "/v1/models")
+"""The paths whose clients expect errors in OpenAI's format."""
 
 
 class MethodNotAllowed(InputError):
-    """The address exists, but not for this."""
+    """The address exists, but does not support the method."""
 
     code = "method_not_allowed"
     status_code = 405
@@ -38,90 +39,91 @@ class MethodNotAllowed(InputError):
         self.allowed = allowed
 
 
-def handle_failures(app: FastAPI) -> None:
-    """Have the app answer every error in our words."""
-    app.add_exception_handler(BookError, _own)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http)
+def install_error_handlers(app: FastAPI) -> None:
+    """Make the app answer every error with an ErrorResponse."""
+    app.add_exception_handler(BookError, _handle_book_error)
+    app.add_exception_handler(RequestValidationError, _handle_validation_error)
+    app.add_exception_handler(HTTPException, _handle_http_exception)
 
 
-async def _own(request: Request, error: Exception) -> JSONResponse:
-    return failure(request.scope, error)
+async def _handle_book_error(request: Request, error: Exception) -> JSONResponse:
+    return error_to_response(request.scope, error)
 
 
-async def _invalid(request: Request, error: Exception) -> JSONResponse:
-    flaws = error.errors() if isinstance(error, RequestValidationError) else []
-    return failure(request.scope, InputError(_said(flaws)))
+async def _handle_validation_error(request: Request, error: Exception) -> JSONResponse:
+    details = error.errors() if isinstance(error, RequestValidationError) else []
+    return error_to_response(request.scope, InputError(_describe_validation_errors(details)))
 
 
-async def _http(request: Request, error: Exception) -> JSONResponse:
+async def _handle_http_exception(request: Request, error: Exception) -> JSONResponse:
     status = error.status_code if isinstance(error, HTTPException) else 500
     if status == 404:
-        return failure(request.scope, NotFound("there is no such address. /docs lists those there are."))
+        return error_to_response(request.scope, NotFound("there is no such address. /docs lists the routes."))
     if status < 500:
-        return failure(request.scope, InputError("the body could not be read. Send JSON."))
-    return failure(request.scope, error)
+        return error_to_response(request.scope, InputError("the body could not be read. Send JSON."))
+    return error_to_response(request.scope, error)
 
 
-def failure(scope: Scope, error: Exception) -> JSONResponse:
-    """The response to a request that failed. What is not ours is logged and told to nobody."""
+def error_to_response(scope: Scope, error: Exception) -> JSONResponse:
+    """The response to a failed request. Unexpected errors are logged; the client gets no details of them."""
     headers = {"allow": ", ".join(error.allowed)} if isinstance(error, MethodNotAllowed) else {}
-    return failed(scope, described(error, request_id=request_id(scope)), headers=headers)
+    return make_error_response(scope, describe_error(error, request_id=get_request_id(scope)), headers=headers)
 
 
-def failed(scope: Scope, said: Mapping[str, Any], *, headers: Mapping[str, str] = MappingProxyType({})) -> JSONResponse:
-    """The response that tells of an error, in the words of whoever asks."""
-    told = dict(headers)
-    if said["retry_after"] is not None:
-        told["retry-after"] = str(said["retry_after"])
-    if said["status_code"] == 401:
-        told["www-authenticate"] = "Bearer"
-    body = _for_openai(said) if scope["path"] in SPOKEN_TO_BY_OPENAI_CLIENTS else dict(said)
-    return JSONResponse(body, said["status_code"], headers=told)
+def make_error_response(
+    scope: Scope, error: Mapping[str, Any], *, headers: Mapping[str, str] = MappingProxyType({})
+) -> JSONResponse:
+    """The response with this ErrorResponse, in the format that the client of this path expects."""
+    all_headers = dict(headers)
+    if error["retry_after"] is not None:
+        all_headers["retry-after"] = str(error["retry_after"])
+    if error["status_code"] == 401:
+        all_headers["www-authenticate"] = "Bearer"
+    body = _to_openai_error(error) if scope["path"] in OPENAI_PATHS else dict(error)
+    return JSONResponse(body, error["status_code"], headers=all_headers)
 
 
-def described(error: BaseException, *, request_id: str | None) -> dict[str, Any]:
-    """The error as an ErrorResponse. `retry_after` is whole seconds, as it stands in the header."""
+def describe_error(error: BaseException, *, request_id: str | None) -> dict[str, Any]:
+    """The error as an ErrorResponse. `retry_after` is in whole seconds, equal to the header."""
     if not isinstance(error, BookError):
-        log.error("a request failed unexpectedly", exc_info=error)
+        logger.error("a request failed unexpectedly", exc_info=error)
         error = BookError("an unexpected error; the log of the server has it under this request_id.")
-    said = error_response(error)
-    wait = said["retry_after"]
-    return said | {"retry_after": None if wait is None else max(1, math.ceil(wait)), "request_id": request_id}
+    described = error_to_dict(error)
+    wait = described["retry_after"]
+    return described | {"retry_after": None if wait is None else max(1, math.ceil(wait)), "request_id": request_id}
 
 
-def request_id(scope: Scope) -> str | None:
+def get_request_id(scope: Scope) -> str | None:
     found: str | None = scope.get("state", {}).get("request_id")
     return found
 
 
-def _said(flaws: Sequence[Any]) -> str:
-    """What is wrong with a body, without a word of what was in it."""
-    if not flaws:
+def _describe_validation_errors(details: Sequence[Any]) -> str:
+    """What is wrong with a request, without any part of its content."""
+    if not details:
         return "the request could not be understood."
-    first = flaws[0]
+    first = details[0]
     if first["type"] == "json_invalid":
         return "the body is not valid JSON in UTF-8."
     if first["type"] in ("model_attributes_type", "missing") and tuple(first["loc"]) == ("body",):
         return "send a JSON object, with the header 'Content-Type: application/json'."
     if first["type"] == "extra_forbidden":
-        return "the request has a field that is not known. /docs lists those there are."
-    # The first part is where to look: in the body, the address or its query.
+        return "the request has an unknown field. /docs lists the known ones."
+    # The first item of the location is where the field is: body, path or query.
     place = ".".join(map(str, first["loc"][1:]))
     return f"{place}: {first['msg']}" if place else str(first["msg"])
 
 
-def _for_openai(said: Mapping[str, Any]) -> dict[str, Any]:
-    """The same error as clients of OpenAI expect one; ours is in it, under `error`."""
-    kind = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
-    usual = "invalid_request_error" if said["status_code"] < 500 else "server_error"
-    ours = {name: value for name, value in said.items() if name not in ("error", "message")}
+def _to_openai_error(error: Mapping[str, Any]) -> dict[str, Any]:
+    """The error in OpenAI's format, with the fields of the ErrorResponse added under `error`."""
+    types = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
+    default = "invalid_request_error" if error["status_code"] < 500 else "server_error"
     return {
         "error": {
-            "message": said["message"],
-            "type": kind.get(said["status_code"], usual),
+            "message": error["message"],
+            "type": types.get(error["status_code"], default),
             "param": None,
-            "code": said["error"],
+            "code": error["error"],
         }
-        | ours
+        | {name: value for name, value in error.items() if name not in ("error", "message")}
     }

@@ -1,4 +1,4 @@
-"""Examples for the reference: what is sent to the small book of a lighthouse, and what comes back."""
+"""Examples for the API reference: requests to a small book about a lighthouse, and their responses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PAGE = "https://lighthouse.example/signals/fog"
 SESSION_ID = "03043f46-8a15-406c-88ad-adca16422897"
 ANSWER_ID = "b426577c-9fd3-4d62-9b35-801226415294"
 CHUNK_ID = "f632e9c3-7bce-57d6-8243-435255d094fa"
-WHEN = "2026-11-16T16:49:50.658278+00:00"
+TIMESTAMP = "2026-11-16T16:49:50.658278+00:00"
 
 CHAT: Example = {"role": "user", "content": QUESTION}
 
@@ -34,10 +34,10 @@ PASSAGE: Example = {
     "start": 111,
     "fence": "",
 }
-FOUND: Example = {
+CONTEXT: Example = {
     "query": "fog horn",
     "results": [PASSAGE],
-    "retrieved_at": WHEN,
+    "retrieved_at": TIMESTAMP,
     "filter_applied": "",
     "cache_hit": False,
     "total_tokens": 21,
@@ -83,7 +83,7 @@ ANSWER: Example = {
     "tokens_used": 0,
     "session_id": SESSION_ID,
     "id": ANSWER_ID,
-    "created_at": WHEN,
+    "created_at": TIMESTAMP,
     "grounded": True,
     "retrieval_performed": True,
     "retrieval_count": 1,
@@ -94,17 +94,17 @@ SESSION: Example = {
     "user_id": "",
     "model": "",
     "status": "completed",
-    "created_at": WHEN,
+    "created_at": TIMESTAMP,
     "turn_count": 1,
     "retrieval_count": 1,
     "total_tokens": 175,
     "max_history": 20,
 }
-_SAID: Example = {"timestamp": WHEN, "tool_calls": [], "tool_call_id": None, "name": None, "metadata": {}}
+_DEFAULTS: Example = {"timestamp": TIMESTAMP, "tool_calls": [], "tool_call_id": None, "name": None, "metadata": {}}
 MESSAGES: Example = {
     "session_id": SESSION_ID,
     "messages": [
-        {"id": "6c1d0c0e-57a4-4a3c-8d61-0d3f6f6a2b11", **CHAT, "citations": [], "token_count": 8} | _SAID,
+        {"id": "6c1d0c0e-57a4-4a3c-8d61-0d3f6f6a2b11", **CHAT, "citations": [], "token_count": 8} | _DEFAULTS,
         {
             "id": "9a0f7d52-1c7b-4a2e-9d44-5b1c8a7e3f20",
             "role": "assistant",
@@ -112,11 +112,11 @@ MESSAGES: Example = {
             "citations": [CITATION],
             "token_count": 16,
         }
-        | _SAID,
+        | _DEFAULTS,
     ],
 }
 RATING: Example = {"response_id": ANSWER_ID, "rating": "down", "reason": "It does not say why."}
-FEEDBACK: Example = RATING | {"rated_at": WHEN}
+FEEDBACK: Example = RATING | {"rated_at": TIMESTAMP}
 
 ERROR: Example = {
     "error": "invalid_input",
@@ -134,7 +134,7 @@ OPENAI_ERROR: Example = {name: value for name, value in ERROR.items() if name !=
     "param": None,
     "code": ERROR["error"],
 }
-_MARK: Example = {"url": CITATION["url"], "title": "Fog signals", "start_index": 65, "end_index": 68}
+_URL_CITATION: Example = {"url": CITATION["url"], "title": "Fog signals", "start_index": 65, "end_index": 68}
 COMPLETION: Example = {
     "id": f"chatcmpl-{ANSWER_ID}",
     "object": "chat.completion",
@@ -147,7 +147,7 @@ COMPLETION: Example = {
                 "role": "assistant",
                 "content": ANSWER["answer"],
                 "refusal": None,
-                "annotations": [{"type": "url_citation", "url_citation": _MARK}],
+                "annotations": [{"type": "url_citation", "url_citation": _URL_CITATION}],
             },
             "logprobs": None,
             "finish_reason": "stop",
@@ -173,8 +173,8 @@ EXAMPLES: dict[str, list[Example]] = {
     "Messages": [MESSAGES],
     "Models": [MODELS],
     "OpenAIErrorResponse": [{"error": OPENAI_ERROR}],
-    "RetrievalContext": [FOUND],
+    "RetrievalContext": [CONTEXT],
     "SearchRequest": [{"query": "fog horn", "top_k": 3}],
     "Session": [SESSION],
 }
-"""By the name of the type they are of."""
+"""The examples of each schema by its name."""

@@ -1,9 +1,7 @@
-"""The protocol: what comes over a connection becomes requests.
+"""uvicorn's HTTP protocol with limits for the head of a request, and uvicorn's server without signal handling.
 
-uvicorn's own, by httptools: it takes a third of the time of the other one to read a request and write an answer, but
-keeps as much of a request's head as somebody sends, for as long as they take. Here both have an end.
-
-Listening: uvicorn as this server uses it. It does the talking; when to begin and to end is decided elsewhere.
+The httptools protocol needs a third of the time of the h11 one for a request, but limits neither the size of the head
+nor the time to send it. Both limits are added here.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from bythebook.errors import InputError
-from bythebook.server.errors import described
+from bythebook.server.errors import describe_error
 
 if TYPE_CHECKING:
     import asyncio
@@ -26,105 +24,105 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 
-LARGEST_HEAD = 65_536
+MAX_HEAD_BYTES = 65_536
 
 
-class Protocol(HttpToolsProtocol):
-    """One connection."""
+class HttpProtocol(HttpToolsProtocol):
+    """One connection, with a limit on the size and the duration of request heads."""
 
-    head_seconds = 20.0
-    """How long somebody may take to send the head of a request."""
+    head_timeout = 20.0
+    """How many seconds a client may take to send the head of a request."""
 
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
-        self._unread = 0
-        """How many bytes have come that are neither a whole head nor part of a body."""
-        self._patience: asyncio.TimerHandle | None = None
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._head_bytes = 0
+        """How many bytes have arrived since the last complete head or part of a body."""
+        self._head_timer: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # narrower, as in uvicorn
         super().connection_made(transport)
-        self._wait_for_head()
+        self._start_head_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_waiting()
+        self._cancel_head_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        self._unread += len(data)
+        self._head_bytes += len(data)
         super().data_received(data)
-        if self._unread > LARGEST_HEAD and not self.transport.is_closing():
-            self.send_400_response(f"the head of the request is larger than {LARGEST_HEAD:,} bytes.")
+        if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
+            self.send_400_response(f"the head of the request is larger than {MAX_HEAD_BYTES:,} bytes.")
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._wait_for_head()
+        self._start_head_timer()
 
     def on_headers_complete(self) -> None:
-        self._unread = 0
-        self._stop_waiting()
+        self._head_bytes = 0
+        self._cancel_head_timer()
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        self._unread = 0
+        self._head_bytes = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._unread = 0
+        self._head_bytes = 0
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no request, and hear no more from there. An answer that is under way ends with it."""
-        if not self._answering:
-            said = json.dumps(described(InputError(msg), request_id=None)).encode()
-            head = f"content-type: application/json\r\ncontent-length: {len(said)}\r\nconnection: close\r\n\r\n"
-            self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + head.encode() + said)
+        """Reject an invalid request and close the connection, which also ends a response that is being sent."""
+        if not self._is_responding:
+            body = json.dumps(describe_error(InputError(msg), request_id=None)).encode()
+            head = f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+            self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + head.encode() + body)
         self.transport.close()
 
     @property
-    def _answering(self) -> bool:
+    def _is_responding(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
-    def _wait_for_head(self) -> None:
-        self._stop_waiting()
-        self._patience = self.loop.call_later(self.head_seconds, self._hang_up)
+    def _start_head_timer(self) -> None:
+        self._cancel_head_timer()
+        self._head_timer = self.loop.call_later(self.head_timeout, self._on_head_timeout)
 
-    def _hang_up(self) -> None:
-        # An answer that is under way goes on. Behind it an idle connection is closed in any case.
-        if not self._answering:
+    def _on_head_timeout(self) -> None:
+        # Do not interrupt a response. After it, the keep-alive timeout closes the connection.
+        if not self._is_responding:
             self.transport.close()
 
-    def _stop_waiting(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
+    def _cancel_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
 
 
-LAST_WORDS_SECONDS = 1
-"""How long a reader may take, at the very end, to receive what was written to it."""
+FLUSH_SECONDS = 1
+"""How long a client may take, at shutdown, to receive the bytes already written."""
 
 KEEP_ALIVE_SECONDS = 65
-"""How long an idle connection stays open: longer than the minute after which proxies let go of theirs."""
+"""How long an idle connection stays open: longer than the 60 seconds after which proxies close theirs."""
 
 
-class Server(uvicorn.Server):
-    """Answers on a socket that was given to it, from `serve` until `should_exit` is set."""
+class HttpServer(uvicorn.Server):
+    """A uvicorn server on a given socket, from `serve` until `should_exit` is set."""
 
     def __init__(self, app: ASGIApp, *, started: Callable[[], None]) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
                 lifespan="on",
-                http=Protocol,
+                http=HttpProtocol,
                 ws="none",
                 log_config=None,
-                # That it begins and ends is said where it is started.
+                # The caller reports start and end.
                 log_level="warning",
                 access_log=False,
                 server_header=False,
-                # Who is trusted to name another address than its own is decided by the guard.
+                # client_ip.py decides which proxies are trusted.
                 proxy_headers=False,
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
-                timeout_graceful_shutdown=LAST_WORDS_SECONDS,
+                timeout_graceful_shutdown=FLUSH_SECONDS,
             )
         )
         self._report = started
@@ -136,10 +134,10 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals alone: whoever runs this process has said already what they mean."""
+        """Do nothing: signals.py handles them."""
         yield
 
     def stop_listening(self) -> None:
-        """Let somebody else have the address, while those who are connected are answered."""
+        """Free the address for another process, while open connections are served."""
         for listener in self.servers if self.started else []:
             listener.close()

@@ -1,47 +1,54 @@
-"""Repeating: a request that comes again under the same Idempotency-Key is put to the book once, in any process."""
+"""Idempotency-Key: requests with the same key are answered by one question, whichever process they reach."""
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from bythebook.concurrency import spawn_detached
 from bythebook.errors import BookError, InputError
-from bythebook.qa.turn_recorder import by_itself
-from bythebook.server.streams import Happening
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from bythebook.access.idempotency import IdempotencyStore, IdempotentRequest
 
-    from bythebook.access.idempotency import Repeat, Repeats
+POLL_SECONDS = 0.05
+"""How often a request looks for the answer of the request that holds its key."""
 
-LOOK_AGAIN_SECONDS = 0.05
-LONGEST_KEY = 255
+MAX_KEY_LENGTH = 255
 
 
-def checked_key(key: str) -> str:
-    """The key, if it is one."""
-    if not key.isascii() or not key.isprintable() or len(key) > LONGEST_KEY:
-        raise InputError(f"an Idempotency-Key is at most {LONGEST_KEY} printable ASCII characters.")
+def validate_key(key: str) -> str:
+    """Return the key. Raises InputError if the header's value is not a valid key."""
+    if not key.isascii() or not key.isprintable() or len(key) > MAX_KEY_LENGTH:
+        raise InputError(f"an Idempotency-Key is at most {MAX_KEY_LENGTH} printable ASCII characters.")
     return key
 
 
-async def once(repeats: Repeats, repeat: Repeat, work: AsyncGenerator[Happening]) -> AsyncGenerator[Happening]:
-    """What happens, unless somebody else is at it or has been: then their answer."""
-    async with aclosing(work):
-        while not await repeats.hold(repeat):
-            answer = await repeats.answer(repeat)
+class IdempotencyLock:
+    """The lock on the key of one request, from its first event to its answer or failure."""
+
+    def __init__(self, store: IdempotencyStore, request: IdempotentRequest) -> None:
+        self._store = store
+        self._request = request
+        self._acquired = False
+
+    async def acquire(self) -> str | None:
+        """Wait until the key is free and lock it, or return the answer that another request got under it."""
+        while not await self._store.acquire(self._request):
+            answer = await self._store.find_answer(self._request)
             if answer is not None:
-                yield Happening("answer", answer)
-                return
-            await asyncio.sleep(LOOK_AGAIN_SECONDS)
-        try:
-            async for happening in work:
-                if happening.name == "answer":
-                    # An answer that cannot be kept is an answer all the same.
-                    with suppress(BookError):
-                        await asyncio.shield(by_itself(repeats.keep(repeat, happening.data)))
-                yield happening
-        except BaseException:
-            await asyncio.shield(by_itself(repeats.let_go(repeat)))
-            raise
+                return answer
+            await asyncio.sleep(POLL_SECONDS)
+        self._acquired = True
+        return None
+
+    async def save_answer(self, answer: str) -> None:
+        """Save the answer under the key. If that fails, the reader still gets the answer."""
+        with suppress(BookError):
+            await asyncio.shield(spawn_detached(self._store.save_answer(self._request, answer)))
+
+    async def release(self) -> None:
+        """Release the key without an answer, so that the request can be retried."""
+        if self._acquired:
+            await asyncio.shield(spawn_detached(self._store.release(self._request)))

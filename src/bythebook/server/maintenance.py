@@ -1,7 +1,4 @@
-"""Sweeping: what nobody came back for is forgotten, at the start and then every hour.
-
-Readiness: whether this process could answer a question and keep the answer. It looks at most once a second.
-"""
+"""Maintenance: the hourly deletion of expired records, and the readiness probe."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from sqlalchemy import text
 
-from bythebook.access.idempotency import Repeats
+from bythebook.access.idempotency import IdempotencyStore
 from bythebook.errors import BookError, Unavailable
 from bythebook.telemetry import log
 
@@ -21,71 +18,71 @@ if TYPE_CHECKING:
     from bythebook.book import Book
 
 
-EVERY_SECONDS = 3600.0
+CLEANUP_INTERVAL_SECONDS = 3600.0
 
 
-async def keep_sweeping(book: Book, *, session_days: float) -> NoReturn:
-    """Sweep for as long as the server runs. A database that is away now is swept the next time."""
+async def run_cleanup_loop(book: Book, *, session_days: float) -> NoReturn:
+    """Delete expired records now and then every hour. If the database is unavailable, try again at the next turn."""
     while True:
         try:
-            await sweep(book, session_days=session_days)
+            await delete_expired(book, session_days=session_days)
         except BookError as error:
-            log("not_swept", error=error.code)
-        await asyncio.sleep(EVERY_SECONDS)
+            log("cleanup_failed", error=error.code)
+        await asyncio.sleep(CLEANUP_INTERVAL_SECONDS)
 
 
-async def sweep(book: Book, *, session_days: float) -> int:
-    """Forget answers kept for a repeated request, and sessions idle for so many days. Says how many sessions."""
-    await Repeats(await book.database()).expire()
+async def delete_expired(book: Book, *, session_days: float) -> int:
+    """Delete expired idempotency keys and the sessions idle for `session_days` (0: none). Returns the session count."""
+    await IdempotencyStore(await book.database()).delete_expired()
     if not session_days:
         return 0
     return await (await book.conversations()).expire(datetime.now(UTC) - timedelta(days=session_days))
 
 
-PATIENCE_SECONDS = 2.0
-"""How long a look may take before it counts as failed."""
+PROBE_TIMEOUT_SECONDS = 2.0
+"""How long a check may take before it counts as failed."""
 
-FRESH_SECONDS = 1.0
-"""How long what was seen is taken to be still so. Anybody may ask, and looking is work."""
+PROBE_TTL_SECONDS = 1.0
+"""How long a result is reused. The probe is public, so its cost must not depend on how often it is called."""
 
 
-class Readiness:
-    """Looks whether there is a book that can be searched and a database that can be written."""
+class ReadinessProbe:
+    """Checks that there is an index to search and that the database is writable."""
 
     def __init__(self, book: Book) -> None:
         self._book = book
-        self._look: asyncio.Task[None] | None = None
-        self._until = 0.0
+        self._check: asyncio.Task[None] | None = None
+        self._valid_until = 0.0
 
     async def check(self) -> None:
-        """Raises Unavailable, with the reason, when a question could not be answered now."""
-        look = self._newest()
-        await asyncio.wait([look], timeout=PATIENCE_SECONDS)
-        if not look.done():
+        """Raise Unavailable, with the reason, if a question cannot be answered now."""
+        check = self._current_check()
+        await asyncio.wait([check], timeout=PROBE_TIMEOUT_SECONDS)
+        if not check.done():
             raise Unavailable("not ready: the book or the database does not answer.", retry_after=1)
         try:
-            look.result()
+            check.result()
         except BookError as error:
             raise Unavailable(f"not ready: {error}", retry_after=1) from error
 
-    def _newest(self) -> asyncio.Task[None]:
-        """The look that is going on or has just ended, or else a new one: never two at once."""
+    def _current_check(self) -> asyncio.Task[None]:
+        """The check that is running or recently finished, or else a new one: there are never two at once."""
         now = asyncio.get_running_loop().time()
-        if self._look is None or (self._look.done() and now >= self._until):
-            self._until = now + FRESH_SECONDS
-            self._look = asyncio.create_task(self._at_everything())
-            self._look.add_done_callback(lambda look: look.cancelled() or look.exception())
-        return self._look
+        if self._check is None or (self._check.done() and now >= self._valid_until):
+            self._valid_until = now + PROBE_TTL_SECONDS
+            self._check = asyncio.create_task(self._run_checks())
+            self._check.add_done_callback(lambda check: check.cancelled() or check.exception())
+        return self._check
 
-    async def _at_everything(self) -> None:
-        async with self._book.edition():
+    async def _run_checks(self) -> None:
+        async with self._book.snapshot():
             pass
-        await (await self._book.database()).write(_touch)
+        await (await self._book.database()).write(_check_writable)
 
 
-def _touch(connection: Connection) -> None:
+def _check_writable(connection: Connection) -> None:
     if connection.dialect.name == "sqlite":
-        # A number nobody uses, written as it was: a full disk or a locked file refuses it as it would a turn.
+        # Writes an unused number unchanged: fails on a full disk or a locked file, as storing a turn would.
         connection.execute(text("PRAGMA user_version = 0"))
     else:
         connection.execute(text("SELECT 1"))

@@ -1,54 +1,60 @@
-"""The guard: what a request passes before any route sees it, outermost first. Plain ASGI, so that streams stay streams.
+"""ASGI middleware, in the order of this module from the outside in. Plain ASGI, so that streams are not buffered.
 
-Browsers learn which pages may call. A request is sure of an answer and must know the server's name. If it asks for
-work, there must be a place. It must have the right to what it asks for, is read whole if it is small enough, and then
-takes the place: who is slow to send keeps nobody else from one.
-
-Bodies: JSON read strictly, so that nothing gets in that JSON does not have.
-
-Heads: a request for the headers alone is answered as GET would be. What watches a server often asks like that.
+Telemetry comes first, so that it sees every request. Errors become responses before any check. The size of the body and
+the capacity are checked last: a client that sends its body slowly does not hold a slot.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
+import re
+import time
+import uuid
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import pydantic_core
-from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
-from starlette.requests import Request
 from starlette.responses import Response
 
-from bythebook.concurrency import turn
-from bythebook.errors import BookError, DeadlineExceeded, Forbidden, NotFound, TooLarge
+from bythebook.concurrency import fair_yield
+from bythebook.errors import BookError, DeadlineExceeded, Forbidden, TooLarge
 from bythebook.server import cors
 from bythebook.server.auth import is_loopback
-from bythebook.server.errors import MethodNotAllowed, failure
-from bythebook.server.permissions import FOR_KEYS_ONLY, PUBLIC, SCOPES, WORK, methods_of, route_of
-from bythebook.server.streams import ReaderLeftError
+from bythebook.server.errors import error_to_response
+from bythebook.server.streams import ClientDisconnectedError
+from bythebook.telemetry import log, metric, redact, request_id, span
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Coroutine
+    from collections.abc import Collection
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from bythebook.access import Caller
-    from bythebook.access import Scope as Access
-    from bythebook.server.admission import Desk
-    from bythebook.server.auth import Gate
+    from bythebook.server.admission import AdmissionController
+    from bythebook.server.auth import Authenticator
+    from bythebook.server.routing import RouteTable
+
+CLIENT_CLOSED_REQUEST = 499
+"""The status, in logs and metrics, of a request whose client disconnected before there was a response."""
+
+MAX_BODY_BYTES = 1_000_000
+BODY_TIMEOUT_SECONDS = 20.0
+"""How long a client may take to send a body."""
+
+OTHER = "other"
+METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
+PROBE_ROUTES = frozenset({"/health/live", "/health/ready", "/metrics"})
+"""Requested by machines every few seconds: logged only when they fail."""
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
 
 
-LARGEST_BODY = 1_000_000
-BODY_SECONDS = 20.0
-"""How long a reader may take to send a body."""
+class TelemetryMiddleware:
+    """Gives each request an id, and logs, counts and traces it.
 
-
-class Failures:
-    """Gives every failure an answer."""
+    Only low-cardinality values are recorded: the route instead of the address, and no header, query or body.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -57,71 +63,135 @@ class Failures:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        begun = False
+        headers = dict(scope["headers"])
+        record = _RequestRecord(scope, send, _choose_request_id(headers.get(b"x-request-id", b"").decode("latin-1")))
+        token = request_id.set(record.request_id)
+        traceparent = headers.get(b"traceparent", b"").decode("latin-1")
+        try:
+            with span("request", method=record.method, traceparent=traceparent):
+                try:
+                    await self._app(scope, receive, record.send)
+                except Exception:
+                    record.status = record.status or 500
+                    raise
+                finally:
+                    record.report()
+        finally:
+            request_id.reset(token)
 
-        async def send_and_see(message: Message) -> None:
-            nonlocal begun
-            begun = True
+
+class _RequestRecord:
+    """The measurements of one request."""
+
+    def __init__(self, scope: Scope, send: Send, request_id: str) -> None:
+        scope.setdefault("state", {})["request_id"] = request_id
+        self.request_id = request_id
+        self.method = scope["method"] if scope["method"] in METHODS else OTHER
+        self.status = 0
+        self._scope = scope
+        self._send = send
+        self._bytes = 0
+        self._started = time.perf_counter()
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            others = [(name, value) for name, value in message.get("headers", []) if name.lower() != b"x-request-id"]
+            message = {**message, "headers": [*others, (b"x-request-id", self.request_id.encode())]}
+        else:
+            self._bytes += len(message.get("body", b""))
+        await self._send(message)
+
+    def report(self) -> None:
+        seconds = time.perf_counter() - self._started
+        route = self._scope["state"].get("route", OTHER)
+        status = self.status or CLIENT_CLOSED_REQUEST
+        metric("requests", method=self.method, route=route, status=str(status))
+        metric("request_seconds", seconds, route=route)
+        if route not in PROBE_ROUTES or status >= 500:
+            log("request", method=self.method, route=route, status=status, seconds=seconds, bytes=self._bytes)
+
+
+def _choose_request_id(sent: str) -> str:
+    """The client's id if it is well-formed and contains no secret, else a new one."""
+    return sent if _REQUEST_ID.fullmatch(sent) and redact(sent) == sent else uuid.uuid4().hex
+
+
+class HeadMiddleware:
+    """Turns HEAD into GET for the routes. The web server knows the original method and sends no body."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "HEAD":
+            scope = {**scope, "method": "GET"}
+        await self._app(scope, receive, send)
+
+
+class CorsMiddleware:
+    """Answers preflight requests, adds CORS headers, and marks requests from unlisted origins as cross-origin."""
+
+    def __init__(self, app: ASGIApp, *, authenticator: Authenticator) -> None:
+        self._app = app
+        self._authenticator = authenticator
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(raw=scope.get("headers", []))
+        if scope["type"] != "http" or "origin" not in headers:
+            await self._app(scope, receive, send)
+            return
+        origin = cors.parse_origin_header(headers.getlist("origin"))
+        try:
+            listed = await self._authenticator.origins()
+        except BookError:
+            listed = frozenset()  # the same failure makes the response an error
+        if scope["method"] == "OPTIONS":
+            await Response(status_code=204, headers=cors.preflight_headers(origin, listed))(scope, receive, send)
+            return
+        added = [
+            (name.lower().encode(), value.encode()) for name, value in cors.response_headers(origin, listed).items()
+        ]
+
+        async def send_with_origin(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message.get("headers", []), *added]}
             await send(message)
 
-        try:
-            await self._app(scope, receive, send_and_see)
-        except ReaderLeftError:
-            pass
-        except Exception as error:
-            if begun:
-                raise
-            await failure(scope, error)(scope, receive, send)
+        same_origin = urlsplit(origin or "").netloc == headers.get("host")
+        scope.setdefault("state", {})["cross_origin"] = not same_origin and not cors.is_listed(origin, listed)
+        await self._app(scope, receive, send_with_origin)
 
 
-class Bodies:
-    """Reads the body before anything else happens with it, and never more of it than is allowed."""
+class ErrorMiddleware:
+    """Turns every exception into an error response."""
 
-    def __init__(self, app: ASGIApp, *, largest: int = LARGEST_BODY) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._largest = largest
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        body = await self._read(scope, receive)
-        given = False
+        response_started = False
 
-        async def replay() -> Message:
-            nonlocal given
-            if given:
-                return await receive()
-            given = True
-            return {"type": "http.request", "body": body, "more_body": False}
+        async def track_and_send(message: Message) -> None:
+            nonlocal response_started
+            response_started = True
+            await send(message)
 
-        await self._app(scope, replay, send)
-
-    async def _read(self, scope: Scope, receive: Receive) -> bytes:
-        announced = Headers(scope=scope).get("content-length", "0")
-        if not announced.isdecimal() or int(announced) > self._largest:
-            raise self._too_large()
-        parts: list[bytes] = []
         try:
-            async with asyncio.timeout(BODY_SECONDS):
-                while True:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        raise ReaderLeftError
-                    parts.append(message.get("body", b""))
-                    if sum(map(len, parts)) > self._largest:
-                        raise self._too_large()
-                    if not message.get("more_body", False):
-                        return b"".join(parts)
-        except TimeoutError as exc:
-            raise DeadlineExceeded("the body of the request did not come in time.", stage="reading") from exc
-
-    def _too_large(self) -> TooLarge:
-        return TooLarge(f"the body is larger than {self._largest:,} bytes. Send less.")
+            await self._app(scope, receive, track_and_send)
+        except ClientDisconnectedError:
+            pass
+        except Exception as error:
+            if response_started:
+                raise
+            await error_to_response(scope, error)(scope, receive, send)
 
 
-class Hosts:
-    """Answers only under the names this server has, so that no page on the web can pass for one of its own."""
+class TrustedHostMiddleware:
+    """Rejects requests whose Host header is not a name of this server: protection against DNS rebinding."""
 
     def __init__(self, app: ASGIApp, *, host: str, allowed: Collection[str]) -> None:
         self._app = app
@@ -131,133 +201,107 @@ class Hosts:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not self._any:
-            name = _without_port(Headers(scope=scope).get("host", "")).lower()
+            name = _remove_port(Headers(scope=scope).get("host", "")).lower()
             if name not in self._allowed and not (self._local and is_loopback(name)):
                 raise Forbidden("this server is not known under that name. Its owner can list it in allowed_hosts.")
         await self._app(scope, receive, send)
 
 
-def _without_port(host: str) -> str:
+def _remove_port(host: str) -> str:
     """The name or address in a Host header."""
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.rpartition(":")[0] if host.count(":") == 1 else host
 
 
-class Origins:
-    """Tells browsers which pages may call, and turns away what other pages send."""
+class AuthMiddleware:
+    """Finds the route, authenticates the caller and checks the scope that the route requires."""
 
-    def __init__(self, app: ASGIApp, *, gate: Gate) -> None:
+    def __init__(
+        self, app: ASGIApp, *, routes: RouteTable, authenticator: Authenticator, admission: AdmissionController
+    ) -> None:
         self._app = app
-        self._gate = gate
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = Headers(raw=scope.get("headers", []))
-        if scope["type"] != "http" or "origin" not in headers:
-            await self._app(scope, receive, send)
-            return
-        origin = cors.sent_origin(headers.getlist("origin"))
-        try:
-            listed = await self._gate.origins()
-        except BookError:
-            listed = frozenset()  # whoever it is for, the answer is going to be an error
-        if scope["method"] == "OPTIONS":
-            await Response(status_code=204, headers=cors.asked_before(origin, listed))(scope, receive, send)
-            return
-        told = [(name.lower().encode(), value.encode()) for name, value in cors.answered(origin, listed).items()]
-
-        async def send_with_origin(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message.get("headers", []), *told]}
-            await send(message)
-
-        own = urlsplit(origin or "").netloc == headers.get("host")
-        scope.setdefault("state", {})["foreign"] = not own and not cors.is_listed(origin, listed)
-        await self._app(scope, receive, send_with_origin)
-
-
-class Callers:
-    """Lets in who may do what the route does. A route that is not listed does not exist."""
-
-    def __init__(self, app: ASGIApp, *, gate: Gate, desk: Desk) -> None:
-        self._app = app
-        self._gate = gate
-        self._desk = desk
+        self._routes = routes
+        self._authenticator = authenticator
+        self._admission = admission
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             state = scope.setdefault("state", {})
-            needed = self._needed(scope)
-            if state.get("foreign") and scope["method"] != "GET":
+            state["route"] = self._routes.find_path(scope["path"])
+            state["policy"] = policy = self._routes.find_policy(state["route"], scope["method"])
+            if state.get("cross_origin") and scope["method"] != "GET":
                 raise Forbidden("pages of this origin may not call the server. Its owner can list it in cors_origins.")
-            if needed != PUBLIC:
-                state["caller"] = caller = await self._admitted(scope)
-                if not caller.may(needed) or (caller.site and state["route"] in FOR_KEYS_ONLY):
-                    raise Forbidden(f"this key may not do that. It needs the scope {needed.value!r}.")
+            if policy.scope is not None:
+                state["caller"] = caller = await self._authenticate(scope)
+                if not caller.has_scope(policy.scope) or (caller.is_site_reader and not policy.site_tokens):
+                    raise Forbidden(f"this key may not do that. It needs the scope {policy.scope.value!r}.")
         await self._app(scope, receive, send)
 
-    async def _admitted(self, scope: Scope) -> Caller:
-        # Finding out who it is takes the database. Who cannot have a place anyway is not looked up.
-        with self._desk.coming_in() if scope["state"]["route"] in WORK else nullcontext():
-            return await self._gate.admit(scope, Headers(scope=scope))
-
-    def _needed(self, scope: Scope) -> Access | Literal["public"]:
-        route = route_of(scope["path"])
-        if route is None:
-            raise NotFound("there is no such address. /docs lists those there are.")
-        scope["state"]["route"] = route
-        needed = SCOPES.get((scope["method"], route))
-        if needed is None:
-            raise MethodNotAllowed("this address has other methods. /docs lists them.", allowed=methods_of(route))
-        return needed
+    async def _authenticate(self, scope: Scope) -> Caller:
+        # Authentication reads the database, so a request over capacity is rejected before it.
+        with self._admission.reserve() if scope["state"]["policy"].admission else nullcontext():
+            return await self._authenticator.authenticate(scope, Headers(scope=scope))
 
 
-class Places:
-    """Lets in as many requests for work as there are places, and turns the others away at once."""
+class BodyLimitMiddleware:
+    """Reads the whole body, within a limit of size and time, before the route is called."""
 
-    def __init__(self, app: ASGIApp, *, desk: Desk) -> None:
+    def __init__(self, app: ASGIApp, *, max_bytes: int = MAX_BODY_BYTES) -> None:
         self._app = app
-        self._desk = desk
+        self._max_bytes = max_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["state"].get("route") not in WORK:
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        with self._desk.place():
-            # Those who found none are told so before anything is begun for those who have one.
-            await turn()
-            await self._app(scope, receive, send)
+        body = await self._read(scope, receive)
+        replayed = False
 
+        async def replay() -> Message:
+            nonlocal replayed
+            if replayed:
+                return await receive()
+            replayed = True
+            return {"type": "http.request", "body": body, "more_body": False}
 
-class _StrictRequest(Request):
-    async def json(self) -> Any:
-        """The body. NaN, half a surrogate pair, bytes that are no UTF-8 and nesting without end are not JSON."""
+        await self._app(scope, replay, send)
+
+    async def _read(self, scope: Scope, receive: Receive) -> bytes:
+        content_length = Headers(scope=scope).get("content-length", "0")
+        if not content_length.isdecimal() or int(content_length) > self._max_bytes:
+            raise self._too_large()
+        parts: list[bytes] = []
         try:
-            return pydantic_core.from_json(await self.body(), allow_inf_nan=False)
-        except ValueError:
-            # The parser's own words may quote the body.
-            raise json.JSONDecodeError("not JSON", "", 0) from None
+            async with asyncio.timeout(BODY_TIMEOUT_SECONDS):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise ClientDisconnectedError
+                    parts.append(message.get("body", b""))
+                    if sum(map(len, parts)) > self._max_bytes:
+                        raise self._too_large()
+                    if not message.get("more_body", False):
+                        return b"".join(parts)
+        except TimeoutError as exc:
+            raise DeadlineExceeded("the body of the request did not arrive in time.", stage="reading") from exc
+
+    def _too_large(self) -> TooLarge:
+        return TooLarge(f"the body is larger than {self._max_bytes:,} bytes. Send less.")
 
 
-class StrictRoute(APIRoute):
-    """A route that reads its body strictly."""
+class AdmissionMiddleware:
+    """Holds a slot of the admission controller during requests whose route asks for it."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
-
-        async def strictly(request: Request) -> Response:
-            return await handle(_StrictRequest(request.scope, request.receive))
-
-        return strictly
-
-
-class Heads:
-    """Turns HEAD into GET for everything inside. The web server, which knows what was asked, sends no body."""
-
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, *, admission: AdmissionController) -> None:
         self._app = app
+        self._admission = admission
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] == "HEAD":
-            scope = {**scope, "method": "GET"}
-        await self._app(scope, receive, send)
+        if scope["type"] != "http" or not scope["state"]["policy"].admission:
+            await self._app(scope, receive, send)
+            return
+        with self._admission.acquire():
+            # Requests over capacity are rejected before the admitted ones start CPU-bound work.
+            await fair_yield()
+            await self._app(scope, receive, send)

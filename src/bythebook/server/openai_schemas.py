@@ -1,16 +1,16 @@
-"""What clients of OpenAI send and are told, in the types that the reference at `/docs` shows."""
+"""The request and response bodies of the OpenAI-compatible routes."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from bythebook.server.schemas import AgentResponse, Told
+from bythebook.server.schemas import AgentResponse, ResponseModel
 
 
 class ChatMessage(BaseModel):
-    """A message as OpenAI's chat has it. What is not read here is passed over."""
+    """A chat message in OpenAI's format. Other fields are ignored."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
@@ -19,7 +19,7 @@ class ChatMessage(BaseModel):
 
 
 class ChatRequest(BaseModel):
-    """A request for a chat completion. Only these fields matter; others are passed over, since the book decides."""
+    """A request for a chat completion. Other fields are ignored: the settings of the book apply."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
@@ -30,8 +30,8 @@ class ChatRequest(BaseModel):
     stream_options: dict[str, Any] | None = None
 
 
-class UrlCitation(Told):
-    """Where the words come from that a part of the answer rests on."""
+class UrlCitation(ResponseModel):
+    """The source of a part of the answer."""
 
     url: str
     title: str
@@ -39,14 +39,14 @@ class UrlCitation(Told):
     end_index: int
 
 
-class Annotation(Told):
-    """A citation as OpenAI's clients know one."""
+class Annotation(ResponseModel):
+    """A citation in OpenAI's format."""
 
     type: Literal["url_citation"] = "url_citation"
     url_citation: UrlCitation
 
 
-class ChatAnswer(Told):
+class ChatAnswer(ResponseModel):
     """The answer as a message."""
 
     role: Literal["assistant"] = "assistant"
@@ -55,8 +55,8 @@ class ChatAnswer(Told):
     annotations: list[Annotation]
 
 
-class Choice(Told):
-    """The one answer there is."""
+class Choice(ResponseModel):
+    """The only choice of a completion."""
 
     index: Literal[0] = 0
     message: ChatAnswer
@@ -64,16 +64,16 @@ class Choice(Told):
     finish_reason: Literal["stop"] = "stop"
 
 
-class Usage(Told):
-    """The tokens of the model behind the book; none where it has no model."""
+class Usage(ResponseModel):
+    """The tokens used by the language model; 0 without a model."""
 
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
 
 
-class ChatCompletion(Told):
-    """An answer as OpenAI's clients expect one, with ours beside it."""
+class _ChatCompletion(ResponseModel):
+    """An answer in OpenAI's format, with the AgentResponse under `bythebook`."""
 
     id: str
     object: Literal["chat.completion"] = "chat.completion"
@@ -81,11 +81,15 @@ class ChatCompletion(Told):
     model: str
     choices: list[Choice]
     usage: Usage
-    bythebook: AgentResponse
 
 
-class Model(Told):
-    """A model that can be asked: the book."""
+ChatCompletion = create_model(
+    "ChatCompletion", __base__=_ChatCompletion, __doc__=_ChatCompletion.__doc__, bythebook=(AgentResponse, ...)
+)
+
+
+class Model(ResponseModel):
+    """A model that a client can select: the book."""
 
     id: str
     object: Literal["model"] = "model"
@@ -93,15 +97,15 @@ class Model(Told):
     owned_by: str
 
 
-class Models(Told):
-    """The models there are."""
+class Models(ResponseModel):
+    """The available models."""
 
     object: Literal["list"] = "list"
     data: list[Model]
 
 
-class OpenAIError(Told):
-    """An ErrorResponse as OpenAI's clients know an error: `code` is what `error` is there."""
+class OpenAIError(ResponseModel):
+    """An ErrorResponse in OpenAI's format. Its `error` is called `code` here."""
 
     message: str
     type: str
@@ -115,14 +119,14 @@ class OpenAIError(Told):
     request_id: str | None
 
 
-class OpenAIErrorResponse(Told):
-    """What failed, for a client of OpenAI."""
+class OpenAIErrorResponse(ResponseModel):
+    """What failed, in OpenAI's format."""
 
     error: OpenAIError
 
 
-OPENAI_FAILURES: dict[int | str, dict[str, Any]] = {
+OPENAI_ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": OpenAIErrorResponse},
     "5XX": {"model": OpenAIErrorResponse},
 }
-"""What every route for such clients may answer with instead."""
+"""The error responses of every OpenAI-compatible route."""

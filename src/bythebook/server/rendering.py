@@ -1,9 +1,7 @@
-"""Rendering: an answer in Markdown as HTML that is safe to show, the same while it is written and afterwards.
+"""Renders the Markdown of answers as safe HTML, as a whole or incrementally. Requested by `Prefer: render=html`.
 
-Markdown is parsed with raw HTML, links and images switched off, and only then sanitised. The one kind of link there is
-belongs to a citation: `[2]` leads to where citation 2 leads, and to nowhere else.
-
-Showing: what is said, as HTML for a page, beside the text it was made of. Asked for by `Prefer: render=html`.
+Markdown is parsed with raw HTML, links and images disabled, and the result is sanitised. The only links are those of
+citation markers: `[2]` links to the URL of citation 2.
 """
 
 from __future__ import annotations
@@ -23,8 +21,8 @@ from pygments.lexers import get_lexer_by_name
 from pygments.token import STANDARD_TYPES
 from pygments.util import ClassNotFound
 
-from bythebook.retrieval.text_fragments import link
-from bythebook.server.streams import line
+from bythebook.retrieval.text_fragments import build_link
+from bythebook.server.streams import to_json_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,16 +33,16 @@ if TYPE_CHECKING:
     from markdown_it.utils import EnvType
     from starlette.requests import Request
 
-    from bythebook.server.streams import Happening
+    from bythebook.server.streams import StreamEvent
 
 
-_MARKER = re.compile(r"\[(\d{1,4})\]")
+_CITATION_MARKER = re.compile(r"\[(\d{1,4})\]")
 _MATHS = re.compile(r"\$\$.+?\$\$|\$(?!\s)[^$\n]+?(?<![\s\\])\$(?!\d)|\\\(.+?\\\)|\\\[.+?\\\]", re.DOTALL)
-_DISPLAYED = {"$$": "$$", r"\[": r"\]"}
-"""How maths begins that stands on lines of its own, and how it ends."""
-_LONGEST_MATHS = 2000
-_LONGEST_COLOURED = 20_000
-"""Code beyond this is shown without colours: looking for them could take long."""
+_DISPLAY_DELIMITERS = {"$$": "$$", r"\[": r"\]"}
+"""The opening and closing delimiters of display maths."""
+_MAX_MATHS_LENGTH = 2000
+_MAX_HIGHLIGHT_LENGTH = 20_000
+"""Longer code is not highlighted, because that may take long."""
 
 _TAGS = set("a blockquote br code em h3 h4 h5 h6 hr li ol p pre s span strong table tbody td th thead tr ul".split())
 _ATTRIBUTES = {"a": {"href"}, "ol": {"start"}, "pre": {"tabindex"}}
@@ -56,43 +54,43 @@ _CLASSES = {
 }
 
 
-def render(text: str, links: Mapping[int, str]) -> str:
-    """The whole text as HTML. `links` says where each citation leads."""
-    return _rendered(_markdown().parse(text, {"links": links}), links)
+def render_markdown(text: str, links: Mapping[int, str]) -> str:
+    """The whole text as HTML. `links` has the URL of each citation."""
+    return _render_tokens(_markdown().parse(text, {"links": links}), links)
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
-    """A piece of an answer that is being written: keep the first `settled` blocks, and put `html` behind them."""
+class RenderedPiece:
+    """An update of a streamed answer: keep the first `settled` blocks and replace the rest by `html`."""
 
     settled: int
     html: str
 
 
-class Rendering:
-    """An answer as it comes. Blocks that nothing can change any more are not rendered again."""
+class IncrementalRenderer:
+    """Renders a streamed answer. Blocks that later text cannot change are not rendered again."""
 
     def __init__(self, links: Mapping[int, str]) -> None:
         self._links = links
         self._open = ""
         self._settled = 0
 
-    def feed(self, text: str) -> Rendered:
-        """What to show, now that `text` has come."""
+    def feed(self, text: str) -> RenderedPiece:
+        """The update after this text."""
         self._open += text
-        before = self._settled
+        settled_before = self._settled
         tokens = _markdown().parse(self._open, {"links": self._links})
-        # Whatever follows can still become part of the last block whose first line is whole, and of none before it.
+        # Later text can only extend the last block whose first line is complete.
         lines = self._open.split("\n")
         starts = [token.map[0] for token in tokens if token.level == 0 and token.nesting >= 0 and token.map]
         last = [start for start in starts if start < len(lines) - 1][1:]
         if last:
             self._settled += len(last)
             self._open = "\n".join(lines[last[-1] :])
-        return Rendered(before, _rendered(tokens, self._links))
+        return RenderedPiece(settled_before, _render_tokens(tokens, self._links))
 
 
-def _rendered(tokens: Sequence[Token], links: Mapping[int, str]) -> str:
+def _render_tokens(tokens: Sequence[Token], links: Mapping[int, str]) -> str:
     markdown = _markdown()
     html = markdown.renderer.render(list(tokens), markdown.options, {"links": links})
     allowed = {url for url in links.values() if _is_web(url)}
@@ -127,8 +125,8 @@ def _markdown() -> MarkdownIt:
 
 
 def _citation(state: StateInline, silent: bool) -> bool:
-    """`[2]`, where there is a citation 2."""
-    match = _MARKER.match(state.src, state.pos)
+    """The marker `[2]`, if there is a citation 2."""
+    match = _CITATION_MARKER.match(state.src, state.pos)
     if match is None or int(match[1]) not in state.env["links"]:
         return False
     if not silent:
@@ -138,8 +136,8 @@ def _citation(state: StateInline, silent: bool) -> bool:
 
 
 def _maths_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Maths on lines of its own: a minus that begins one makes no list. It ends with its mark or at an empty line."""
-    closing = _DISPLAYED.get(_line(state, start)[:2])
+    """Display maths, in which a leading minus is not a list. It ends at its delimiter or at an empty line."""
+    closing = _DISPLAY_DELIMITERS.get(_line(state, start)[:2])
     if closing is None or closing in _line(state, start)[2:] or state.is_code_block(start):
         return False
     if silent:
@@ -163,10 +161,10 @@ def _line(state: StateBlock, number: int) -> str:
 
 
 def _maths(state: StateInline, silent: bool) -> bool:
-    """Maths as it was written: what would be emphasis or an escape elsewhere is part of it."""
+    """Inline maths, unchanged: emphasis and escapes are not interpreted."""
     if state.src[state.pos] not in "$\\":
         return False
-    match = _MATHS.match(state.src, state.pos, state.pos + _LONGEST_MATHS)
+    match = _MATHS.match(state.src, state.pos, state.pos + _MAX_MATHS_LENGTH)
     if match is None:
         return False
     if not silent:
@@ -176,30 +174,30 @@ def _maths(state: StateInline, silent: bool) -> bool:
 
 
 class _Html(RendererHTML):
-    """What becomes of each kind of token that is shown in another way than Markdown's usual one."""
+    """Rendering of the tokens that differ from CommonMark."""
 
     def citation(self, tokens: Sequence[Token], index: int, _options: object, env: EnvType) -> str:
         number = tokens[index].content
         url = env["links"][int(number)]
         if not _is_web(url):
             return f'<span class="cite">{number}</span>'
-        return f'<a class="cite" href="{_escaped(url)}">{number}</a>'
+        return f'<a class="cite" href="{_escape_html(url)}">{number}</a>'
 
     def maths(self, tokens: Sequence[Token], index: int, _options: object, _env: object) -> str:
-        return f'<span class="maths">{_escaped(tokens[index].content)}</span>'
+        return f'<span class="maths">{_escape_html(tokens[index].content)}</span>'
 
     def fence(self, tokens: Sequence[Token], idx: int, _options: object, _env: object) -> str:
-        return _code(tokens[idx])
+        return _render_code(tokens[idx])
 
     def code_block(self, tokens: Sequence[Token], idx: int, _options: object, _env: object) -> str:
-        return _code(tokens[idx])
+        return _render_code(tokens[idx])
 
     def heading_open(self, tokens: Sequence[Token], index: int, _options: object, _env: object) -> str:
-        """Headings begin below those of the page they are shown on."""
-        return f"<h{_level(tokens[index])}>"
+        """Headings are two levels lower, below those of the page that shows the answer."""
+        return f"<h{_heading_level(tokens[index])}>"
 
     def heading_close(self, tokens: Sequence[Token], index: int, _options: object, _env: object) -> str:
-        return f"</h{_level(tokens[index])}>\n"
+        return f"</h{_heading_level(tokens[index])}>\n"
 
     def td_open(self, tokens: Sequence[Token], index: int, _options: object, _env: object) -> str:
         token = tokens[index]
@@ -209,72 +207,72 @@ class _Html(RendererHTML):
     th_open = td_open
 
 
-def _level(heading: Token) -> int:
+def _heading_level(heading: Token) -> int:
     return min(6, int(heading.tag[1]) + 2)
 
 
-def _code(token: Token) -> str:
-    """Code, which can be reached and scrolled by keyboard."""
+def _render_code(token: Token) -> str:
+    """A code block that can be focused and scrolled by keyboard."""
     language = token.info.split()
-    return f'<pre tabindex="0"><code>{_coloured(token.content, language[0] if language else "")}</code></pre>\n'
+    return f'<pre tabindex="0"><code>{_highlight_code(token.content, language[0] if language else "")}</code></pre>\n'
 
 
-def _coloured(code: str, language: str) -> str:
-    """The code with a class on each word that has a colour."""
-    if not language or len(code) > _LONGEST_COLOURED:
-        return _escaped(code)
+def _highlight_code(code: str, language: str) -> str:
+    """The code with a CSS class for each highlighted token."""
+    if not language or len(code) > _MAX_HIGHLIGHT_LENGTH:
+        return _escape_html(code)
     try:
         lexer = get_lexer_by_name(language, stripnl=False)
     except ClassNotFound:
-        return _escaped(code)
+        return _escape_html(code)
     return str(highlight(code, lexer, HtmlFormatter(nowrap=True)))
 
 
-def _escaped(text: str) -> str:
+def _escape_html(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
 
 
 def wants_html(request: Request) -> bool:
-    """Whether the caller shows answers on a page."""
+    """Whether the request has the preference `render=html`."""
     preferred = ",".join(request.headers.getlist("prefer"))
     return "render=html" in (part.strip() for part in preferred.split(","))
 
 
-def shown(said: Mapping[str, Any], *, text: str) -> dict[str, Any]:
-    """What was said, with `html` made of its `text` and leading where its citations lead."""
-    return {**said, "html": render(said[text], _leading(said["citations"]))}
+def add_html(said: Mapping[str, Any], *, text: str) -> dict[str, Any]:
+    """A response or message with `html`, rendered from its field `text` and with the links of its citations."""
+    return {**said, "html": render_markdown(said[text], _map_citation_urls(said["citations"]))}
 
 
-class Showing:
-    """Follows one stream, and adds to its events what a page shows of them."""
+class HtmlEvents:
+    """Adds HTML to the events of one stream."""
 
     def __init__(self) -> None:
         self._links: dict[int, str] = {}
-        self._rendering = Rendering({})
+        self._renderer = IncrementalRenderer({})
 
-    def tell(self, happening: Happening) -> str:
-        """The event's data, with HTML wherever there is something to show."""
+    def tell(self, happening: StreamEvent) -> str:
+        """The data of the event, with HTML where it has text."""
         match happening.name:
             case "sources":
                 self._found(json.loads(happening.data)["sources"])
             case "state" if json.loads(happening.data)["state"] == "generating":
-                # An answer begins, perhaps anew.
-                self._rendering = Rendering(self._links)
+                # The first or a further attempt at an answer begins.
+                self._renderer = IncrementalRenderer(self._links)
             case "delta":
                 return self._more(json.loads(happening.data)["text"])
             case "answer":
-                return line(shown(json.loads(happening.data), text="answer"))
+                return to_json_line(add_html(json.loads(happening.data), text="answer"))
         return happening.data
 
     def _found(self, sources: Sequence[Mapping[str, Any]]) -> None:
-        """Until an answer is proven its numbers are those of the passages."""
+        """Link the numbers of a streamed answer, which are those of the passages until it is verified."""
         for source in sources:
-            self._links[source["position"]] = link(source["url"], anchor=source["anchor"], words="")
+            self._links[source["position"]] = build_link(source["url"], anchor=source["anchor"], words="")
 
     def _more(self, text: str) -> str:
-        rendered = self._rendering.feed(text)
-        return line({"text": text, "html": rendered.html, "settled": rendered.settled})
+        rendered = self._renderer.feed(text)
+        return to_json_line({"text": text, "html": rendered.html, "settled": rendered.settled})
 
 
-def _leading(citations: Sequence[Mapping[str, Any]]) -> dict[int, str]:
+def _map_citation_urls(citations: Sequence[Mapping[str, Any]]) -> dict[int, str]:
     return {citation["number"]: citation["url"] for citation in citations}

@@ -1,186 +1,199 @@
-"""What goes over the wire, in the types that the reference at `/docs` shows.
+"""The request and response bodies of the HTTP API.
 
-Requests are checked against these. Responses are written by `bythebook.serialization`; a test holds the two together.
+Requests are validated against these models. Response models are derived from the dataclasses that
+`bythebook.serialization.to_json` writes, so that a field is declared once.
 """
 
 from __future__ import annotations
 
+import ast
+import inspect
+import sys
+from dataclasses import fields
 from datetime import datetime
-from typing import Any, Literal
+from enum import Enum
+from functools import cache
+from itertools import pairwise
+from types import GenericAlias, UnionType
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from bythebook import answers, index
+from bythebook import answers, conversations, index, retrieval
+from bythebook.feedback import ratings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
-class _Given(BaseModel):
-    """Something a stranger sends: unknown fields are refused, and nothing is taken for what it is not."""
+class RequestModel(BaseModel):
+    """A request body: unknown fields are rejected, and values are not coerced."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class Filters(_Given):
-    """Which part of the book to look in."""
+class FiltersBody(RequestModel):
+    """Restricts a search to a part of the book."""
+
+    # The name in the OpenAPI document. The class has another one, to differ from the dataclass.
+    __qualname__ = "Filters"
+    model_config = ConfigDict(title="Filters")
 
     module: str = Field(default="", max_length=1000)
     chapter: str = Field(default="", max_length=1000)
     url_prefix: str = Field(default="", max_length=2000)
 
-    def noun(self) -> index.Filters:
+    def to_domain(self) -> index.Filters:
         return index.Filters(module=self.module, chapter=self.chapter, url_prefix=self.url_prefix)
 
 
-class AgentRequest(_Given):
+class AskRequest(RequestModel):
     """A question to the book."""
+
+    __qualname__ = "AgentRequest"
+    model_config = ConfigDict(title="AgentRequest")
 
     query: str = Field(min_length=1, max_length=10_000, description="The question, 1 to 1,000 characters when trimmed.")
     top_k: int | None = Field(
         default=None, ge=1, le=10, description="How many passages to find. None: the book's own setting."
     )
-    include_sources: bool = Field(
-        default=True, description="Whether the passages that were found come with the answer."
-    )
+    include_sources: bool = Field(default=True, description="Whether the answer includes the passages that were found.")
     session_id: str | None = Field(
         default=None, max_length=100, description="The conversation the question belongs to."
     )
-    filters: Filters = Filters()
-    selected_text: str = Field(default="", max_length=5000, description="What the reader has marked on the page.")
+    filters: FiltersBody = FiltersBody()
+    selected_text: str = Field(default="", max_length=5000, description="The text selected on the page by the reader.")
     selection_mode: Literal["only", "boost"] = "boost"
     stream: bool = Field(
-        default=False, description="Whether to send events. `Accept: text/event-stream` says the same."
+        default=False, description="Whether to send events. `Accept: text/event-stream` has the same effect."
     )
 
-    def noun(self) -> answers.AgentRequest:
-        return answers.AgentRequest(**dict(self) | {"filters": self.filters.noun()})
+    def to_domain(self) -> answers.AgentRequest:
+        return answers.AgentRequest(**dict(self) | {"filters": self.filters.to_domain()})
 
 
-class SearchRequest(_Given):
+class SearchRequest(RequestModel):
     """A search of the book's passages, without an answer."""
 
     query: str = Field(min_length=1, max_length=10_000)
     top_k: int | None = Field(default=None, ge=1, le=10)
-    filters: Filters = Filters()
+    filters: FiltersBody = FiltersBody()
 
 
-class SessionRequest(_Given):
-    """A new session needs nothing but to be wanted."""
+class SessionRequest(RequestModel):
+    """A new session has no parameters."""
 
 
-class FeedbackRequest(_Given):
-    """What a reader thinks of an answer."""
+class FeedbackRequest(RequestModel):
+    """A reader's rating of an answer."""
 
     response_id: str = Field(max_length=100, description="The `id` of the answer.")
     rating: Literal["up", "down"]
     reason: str = Field(default="", max_length=2000)
 
 
-class Told(BaseModel):
-    """Something we send."""
+class ResponseModel(BaseModel):
+    """A response body."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class Citation(Told):
-    """The very words an answer rests on, and where they stand."""
+_NAMES = {
+    "Citation": retrieval.Citation,
+    "RetrievalResult": retrieval.RetrievalResult,
+    "ToolCall": conversations.ToolCall,
+    "Record": dict[str, Any],
+    "datetime": datetime,
+}
+"""Types that the dataclasses import only for type checkers."""
 
-    number: int
-    title: str
-    url: str
-    score: float
-    chunk_id: str
-    quote: str
-    start: int
-    end: int
-    verified: bool
-    excerpt: str
+_DERIVED: dict[type, type[ResponseModel]] = {}
 
 
-class RetrievalResult(Told):
-    """A passage that was found."""
+def derive_model(
+    source: Any, *, name: str = "", doc: str = "", only: Sequence[str] = (), **types: Any
+) -> type[ResponseModel]:
+    """Create a model with the fields and properties of a dataclass, or with `only` some of them.
 
-    chunk_id: str
-    document_id: str
-    text: str
-    score: float
-    position: int
-    url: str
-    title: str
-    chunk_index: int
-    token_count: int
-    heading_hierarchy: list[str]
-    module_name: str
-    chapter_id: str
-    anchor: str
-    rerank_score: float
-    start: int
-    fence: str
-
-
-class RetrievalContext(Told):
-    """What was found for a query, best first."""
-
-    query: str
-    results: list[RetrievalResult]
-    retrieved_at: datetime
-    filter_applied: str
-    cache_hit: bool
-    total_tokens: int
+    A type in `types` replaces the one of the dataclass, where the response is narrower.
+    """
+    properties = {name: member.fget for name, member in vars(source).items() if isinstance(member, property)}
+    hints = get_type_hints(source, localns=_NAMES)
+    hints |= {name: get_type_hints(getter, localns=_NAMES)["return"] for name, getter in properties.items()}
+    docs = _field_docs(source.__module__).get(source.__name__, {})
+    docs |= {name: inspect.getdoc(getter) for name, getter in properties.items()}
+    chosen = only or (*(field.name for field in fields(source)), *properties)
+    definitions: Any = {
+        name: (types.get(name) or _to_json_type(hints[name]), Field(description=docs.get(name))) for name in chosen
+    }
+    model = create_model(name or source.__name__, __base__=ResponseModel, __doc__=doc or source.__doc__, **definitions)
+    _DERIVED[source] = model
+    return model
 
 
-class SentenceProof(Told):
-    """What became of one sentence of a model, and why."""
-
-    text: str
-    verdict: Literal["kept", "marked", "removed"]
-    reason: str
-    citations: list[int]
-    confidence: float
-    checked: list[str]
-
-
-class ResponseMetadata(Told):
-    """How the answer came about. Every time was measured."""
-
-    response_time_ms: float
-    index_generation: str
-    embedding_time_ms: float
-    retrieval_time_ms: float
-    generation_time_ms: float
-    proof_time_ms: float
-    first_token_ms: float | None
-    chunk_count: int
-    cache_hit: bool
-    searches: int
-    passages_left_out: int
-    exchanges_left_out: int
-    removed: list[str]
-    proof: list[SentenceProof]
-    confidence: float | None
+def _to_json_type(hint: Any) -> Any:
+    """The type of a field after `to_json`: models for dataclasses, literals for enums, lists for tuples."""
+    if hint in _DERIVED:
+        return _DERIVED[hint]
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return Literal[tuple(member.value for member in hint)]
+    if get_origin(hint) is tuple:
+        return _list_of(_to_json_type(get_args(hint)[0]))
+    if get_origin(hint) in (Union, UnionType):
+        return Union[tuple(map(_to_json_type, get_args(hint)))]  # noqa: UP007 - built at run time
+    return hint
 
 
-class AgentResponse(Told):
-    """An answer with everything it rests on."""
-
-    answer: str
-    outcome: Literal["answered", "refused", "clarify"]
-    citations: list[Citation]
-    sources: list[RetrievalResult]
-    model: str
-    metadata: ResponseMetadata
-    suggestions: list[str]
-    turn_number: int
-    tokens_used: int
-    session_id: str | None
-    id: str
-    created_at: datetime
-    grounded: bool
-    retrieval_performed: bool
-    retrieval_count: int
-    retrieved_sources: list[str]
+def _list_of(item: Any) -> Any:
+    return GenericAlias(list, (item,))
 
 
-class ErrorResponse(Told):
-    """What failed, for whoever calls and for whoever reads."""
+@cache
+def _field_docs(module: str) -> dict[str, dict[str, str | None]]:
+    """The strings below the fields of a module's classes; empty where there is no source code."""
+    try:
+        tree = ast.parse(inspect.getsource(sys.modules[module]))
+    except OSError:
+        return {}
+    found: dict[str, dict[str, str | None]] = {}
+    for kind in (node for node in tree.body if isinstance(node, ast.ClassDef)):
+        for field, below in pairwise(kind.body):
+            match field, below:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    found.setdefault(kind.name, {})[name] = inspect.cleandoc(text)
+    return found
+
+
+Citation = derive_model(retrieval.Citation)
+RetrievalResult = derive_model(retrieval.RetrievalResult)
+RetrievalContext = derive_model(retrieval.RetrievalContext)
+SentenceProof = derive_model(answers.SentenceProof)
+ResponseMetadata = derive_model(answers.ResponseMetadata)
+AgentResponse = derive_model(answers.AgentResponse)
+Feedback = derive_model(ratings.Feedback)
+ToolCall = derive_model(conversations.ToolCall)
+# The system message is not sent, and the stored records are citations.
+Message = derive_model(conversations.Message, role=Literal["user", "assistant", "tool"], citations=_list_of(Citation))
+Session = derive_model(
+    conversations.Conversation,
+    name="Session",
+    doc="A session: its owner, its state and its counters.",
+    only=(
+        *("id", "user_id", "model", "status", "created_at"),
+        *("turn_count", "retrieval_count", "total_tokens", "max_history"),
+    ),
+)
+Messages = create_model(
+    "Messages",
+    __base__=ResponseModel,
+    __doc__="The messages of a session since it was last reset, oldest first.",
+    session_id=(str, ...),
+    messages=(_list_of(Message), ...),
+)
+
+
+class ErrorResponse(ResponseModel):
+    """What failed: `message` for the operator, `user_message` for the reader."""
 
     error: str
     message: str
@@ -192,76 +205,25 @@ class ErrorResponse(Told):
     request_id: str | None
 
 
-class Session(Told):
-    """A conversation: whose it is and how far it has come."""
-
-    id: str
-    user_id: str
-    model: str
-    status: Literal["created", "active", "completed"]
-    created_at: datetime
-    turn_count: int
-    retrieval_count: int
-    total_tokens: int
-    max_history: int
-
-
-class ToolCall(Told):
-    """A tool the model called."""
-
-    id: str
-    name: str
-    arguments: str
-
-
-class Message(Told):
-    """Something that was said."""
-
-    id: str
-    role: Literal["user", "assistant", "tool"]
-    content: str
-    timestamp: datetime
-    citations: list[Citation]
-    token_count: int
-    tool_calls: list[ToolCall]
-    tool_call_id: str | None
-    name: str | None
-    metadata: dict[str, Any]
-
-
-class Messages(Told):
-    """What was said in a session since it was last reset, oldest first."""
-
-    session_id: str
-    messages: list[Message]
-
-
-class Feedback(Told):
-    """A rating as it was kept."""
-
-    response_id: str
-    rating: Literal["up", "down"]
-    reason: str
-    rated_at: datetime
-
-
-class Health(Told):
+class Health(ResponseModel):
     """Whether this process runs, and whether it can answer."""
 
     status: Literal["alive", "ready"]
 
 
-FAILURES: dict[int | str, dict[str, Any]] = {"4XX": {"model": ErrorResponse}, "5XX": {"model": ErrorResponse}}
-"""What every route may answer with instead."""
+ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {"4XX": {"model": ErrorResponse}, "5XX": {"model": ErrorResponse}}
+"""The error responses of every route."""
 
 _EVENT = {
     "type": "object",
     "properties": {
-        "id": {"type": "string", "description": "What `Last-Event-ID` takes."},
+        "id": {"type": "string", "description": "The value to send as `Last-Event-ID`."},
         "event": {"enum": ["state", "sources", "delta", "answer", "error"]},
         "data": {"type": "string", "description": "JSON, on one line."},
     },
     "required": ["data"],
 }
-EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"itemSchema": _EVENT}}}}
-"""What a route may answer with that can also tell as it goes along."""
+EVENT_STREAM_RESPONSE: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/event-stream": {"itemSchema": _EVENT}}}
+}
+"""The success response of a route that can stream."""

@@ -1,8 +1,6 @@
-"""Serving: one process that answers readers, from the moment its book is open until it is told to stop.
+"""One server process: binds the socket, opens the book, and serves until the stop signal.
 
-The event loop of a server: uvloop, which spends less on every word that is passed on. Windows has none.
-
-Binding: the address readers come to, taken before anything slow begins.
+The event loop is uvloop where it is available: it costs less for each event of a stream.
 """
 
 from __future__ import annotations
@@ -12,33 +10,34 @@ import errno
 import gc
 import socket
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bythebook.errors import ConfigurationError, Unavailable
+from bythebook.telemetry import install_listeners
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
     from pathlib import Path
-    from typing import Any
 
     from fastapi import FastAPI
 
     from bythebook.book import Book
-    from bythebook.server.signals import Stop
+    from bythebook.server.signals import StopSignal
     from bythebook.settings import Settings
+    from bythebook.telemetry import TelemetryListener
 
 
-CLOSING_SECONDS = 1.5
-"""How long it takes, at most, to say the last words to every reader and to close everything."""
+CLOSE_SECONDS = 1.5
+"""An upper listener for sending the last events and closing all resources after the grace period."""
 
-NEW_OBJECTS = 10_000
-"""How many more objects there must be than before until garbage is looked for."""
+GC_THRESHOLD = 10_000
+"""How many new objects trigger a garbage collection."""
 
-NEEDED = (
+PRELOADED_MODULES = (
     "bythebook.server.app",
     "bythebook.server.http_protocol",
     "bythebook.conversations.store",
@@ -47,97 +46,123 @@ NEEDED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
-    """What a server says of itself once it answers."""
+class StartupReport:
+    """What a server reports when it is ready."""
 
     generation: str
     chunks: int
     open: bool
-    """Whether anybody may ask, because no key has ever been made."""
+    """Whether no key is required, because none was ever created."""
 
 
-async def work(
+async def serve_book(
     settings: Settings,
-    bound: socket.socket,
+    listener: socket.socket,
     *,
-    stop: Stop,
-    ready: Callable[[Ready], None],
+    stop: StopSignal,
+    ready: Callable[[StartupReport], None],
     say: Callable[[str], None],
-    figures: Path | None = None,
+    metrics_folder: Path | None = None,
 ) -> None:
-    """Answer readers on this socket until told to stop; then finish what was begun, as far as the time allows.
+    """Serve on this socket until the stop signal, then finish active requests within the grace period.
 
-    Several processes add up what they count in the folder `figures`.
+    Several processes merge their metrics in `metrics_folder`.
     """
     from bythebook.book import Book
-    from bythebook.server.telemetry import observing
 
-    with _taking_turns_often(), observing(settings, folder=figures):
-        importing = asyncio.create_task(asyncio.to_thread(_import))
+    with _short_switch_interval(), configure_telemetry(settings, metrics_folder=metrics_folder):
+        importing = asyncio.create_task(asyncio.to_thread(_preload_modules))
         try:
             async with Book.open(settings, say=say) as book:
                 await importing
-                app, found = await _application(book, settings)
+                app, report = await _build_app(book, settings)
 
                 def started() -> None:
-                    # What has been loaded stays: looking through it for garbage would make readers wait. So would
-                    # looking often, as nearly everything a question leaves behind is freed without that.
+                    # Loaded modules and the index live as long as the process: freeze them, because scanning them
+                    # delays requests. Collect rarely, because reference counting frees nearly all of a question.
                     gc.freeze()
-                    gc.set_threshold(NEW_OBJECTS)
-                    ready(found)
+                    gc.set_threshold(GC_THRESHOLD)
+                    ready(report)
 
-                await _answer(app, bound, stop=stop, started=started, grace=settings.shutdown_seconds)
+                await _run_until_stopped(app, listener, stop=stop, started=started, grace=settings.shutdown_seconds)
         finally:
             await importing
 
 
 @contextmanager
-def _taking_turns_often() -> Iterator[None]:
-    """Whichever waits for its turn must not wait long: model, index and libraries, which load side by side, and later
-    the threads that embed and write, which would have to give way to every other reader's words."""
-    before = sys.getswitchinterval()
+def configure_telemetry(settings: Settings, *, metrics_folder: Path | None = None) -> Iterator[None]:
+    """Log, count and trace until the block ends, as the settings say."""
+    from bythebook.telemetry.logging import LoggingListener, configure_logging
+    from bythebook.telemetry.prometheus import PrometheusListener
+    from bythebook.telemetry.redaction import register_secrets
+
+    register_secrets(settings.secrets())
+    content = settings.log_content
+    with ExitStack() as stack:
+        listeners: list[TelemetryListener] = [LoggingListener(content=content), PrometheusListener(metrics_folder)]
+        trace_id: Callable[[], str] = str
+        if settings.traces:
+            from bythebook.telemetry.tracing import TracingListener, current_trace_id, open_tracer_provider
+
+            listeners.append(TracingListener(stack.enter_context(open_tracer_provider())))
+            trace_id = current_trace_id
+        form, level = settings.log_format, settings.log_level
+        stack.enter_context(configure_logging(sys.stderr, level=level, form=form, content=content, trace_id=trace_id))
+        stack.enter_context(install_listeners(*listeners))
+        yield
+
+
+@contextmanager
+def _short_switch_interval() -> Iterator[None]:
+    """Switch threads every 0.5 ms instead of 5 ms, so that none waits long for the GIL.
+
+    During start-up, model, index and libraries load in parallel; later, threads embed and write beside the event loop.
+    """
+    previous = sys.getswitchinterval()
     sys.setswitchinterval(0.0005)
     try:
         yield
     finally:
-        sys.setswitchinterval(before)
+        sys.setswitchinterval(previous)
 
 
-def _import() -> None:
-    for name in NEEDED:
+def _preload_modules() -> None:
+    for name in PRELOADED_MODULES:
         import_module(name)
 
 
-async def _application(book: Book, settings: Settings) -> tuple[FastAPI, Ready]:
-    """The app for this book, and what there is to say about both. Raises NotFound before the first ingest."""
+async def _build_app(book: Book, settings: Settings) -> tuple[FastAPI, StartupReport]:
+    """The app of this book and its start-up report. Raises NotFound before the first ingest."""
     from bythebook.server.app import create_app
 
-    async with book.edition() as edition:
-        found = Ready(edition.name, edition.chunk_count, open=await _is_open(book))
+    async with book.snapshot() as snapshot:
+        found = StartupReport(snapshot.name, snapshot.chunk_count, open=await _is_open(book))
     return create_app(book, settings), found
 
 
 async def _is_open(book: Book) -> bool:
-    from bythebook.access.api_keys import Keyring
+    from bythebook.access.api_keys import ApiKeyStore
 
     try:
-        return await Keyring(await book.database()).is_open()
+        return await ApiKeyStore(await book.database()).is_open()
     except Unavailable:
-        return False  # Without its database a server is alive, not ready, and closed.
+        return False  # without its database the server is alive, not ready, and accepts no caller
 
 
-async def _answer(app: FastAPI, bound: socket.socket, *, stop: Stop, started: Callable[[], None], grace: float) -> None:
-    from bythebook.server.http_protocol import Server
+async def _run_until_stopped(
+    app: FastAPI, listener: socket.socket, *, stop: StopSignal, started: Callable[[], None], grace: float
+) -> None:
+    from bythebook.server.http_protocol import HttpServer
 
-    server = Server(app, started=started)
-    serving = asyncio.create_task(server.serve(sockets=[bound]))
+    server = HttpServer(app, started=started)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
     stopping = asyncio.create_task(stop.wait())
     try:
         await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
-        if stop.abandoned:
+        if stop.orphaned:
             server.stop_listening()
         if stop:
-            await app.state.door.desk.close(grace=grace)
+            await app.state.context.admission.close(grace=grace)
     finally:
         stopping.cancel()
         server.should_exit = True
@@ -147,13 +172,13 @@ async def _answer(app: FastAPI, bound: socket.socket, *, stop: Stop, started: Ca
 T = TypeVar("T")
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
-    """Do a server's work to its end."""
-    with asyncio.Runner(loop_factory=_factory()) as runner:
+def run_event_loop(work: Coroutine[Any, Any, T]) -> T:
+    """Run a server's coroutine to its end, in uvloop where available."""
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(work)
 
 
-def _factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     try:
         from uvloop import new_event_loop
     except ModuleNotFoundError:
@@ -162,44 +187,44 @@ def _factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket at this address. Nobody can connect before it listens. Port 0 is any that is free."""
-    family, kind, protocol, _, address = _resolved(host, port)
-    bound = socket.socket(family, kind, protocol)
+    """Bind a socket. Clients cannot connect until it listens. Port 0 means any free port."""
+    family, kind, protocol, _, address = _resolve_address(host, port)
+    listener = socket.socket(family, kind, protocol)
     try:
-        # A server that has just been stopped leaves its port in a state in which it cannot be taken otherwise.
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(address)
+        # The connections of a server that has just stopped are in TIME_WAIT, which blocks the port otherwise.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
     except OSError as exc:
-        bound.close()
-        raise ConfigurationError(_reason(exc, host, port)) from exc
-    return bound
+        listener.close()
+        raise ConfigurationError(_explain_bind_error(exc, host, port)) from exc
+    return listener
 
 
-def url_of(bound: socket.socket) -> str:
-    """Where the socket is reached from this machine."""
-    host, port = bound.getsockname()[:2]
-    if ip_address(host).is_unspecified:  # every address there is, and none that a browser would go to
+def format_url(listener: socket.socket) -> str:
+    """The URL of the socket from this machine."""
+    host, port = listener.getsockname()[:2]
+    if ip_address(host).is_unspecified:  # listens on every address, but browsers need a concrete one
         host = "::1" if ":" in host else "127.0.0.1"
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _resolved(host: str, port: int) -> tuple[Any, ...]:
+def _resolve_address(host: str, port: int) -> tuple[Any, ...]:
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as exc:
-        raise ConfigurationError(f"there is no address {host!r}. {_HOSTS}") from exc
-    # Most clients that are told "localhost" try this one, whatever comes first here.
-    return min(found, key=lambda entry: entry[0] != socket.AF_INET)
+        raise ConfigurationError(f"there is no address {host!r}. {_HOST_ADVICE}") from exc
+    # Prefer IPv4: most clients try it for "localhost", whatever the resolver lists first.
+    return min(entries, key=lambda entry: entry[0] != socket.AF_INET)
 
 
-_HOSTS = "Use --host 127.0.0.1 for this machine alone, or 0.0.0.0 for every address it has."
+_HOST_ADVICE = "Use --host 127.0.0.1 for this machine only, or 0.0.0.0 for all its addresses."
 
 
-def _reason(error: OSError, host: str, port: int) -> str:
+def _explain_bind_error(error: OSError, host: str, port: int) -> str:
     if error.errno == errno.EADDRINUSE:
         return f"port {port} of {host} is in use. Stop what listens there, or choose another port with --port."
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"port {port} may not be taken by this user. Choose one above 1023 with --port."
     if error.errno == errno.EADDRNOTAVAIL:
-        return f"this machine does not have the address {host}. {_HOSTS}"
-    return f"there can be no server on port {port} of {host}: {error.strerror}."
+        return f"this machine does not have the address {host}. {_HOST_ADVICE}"
+    return f"the server cannot listen on port {port} of {host}: {error.strerror}."

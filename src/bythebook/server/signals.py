@@ -1,4 +1,4 @@
-"""Signals: being told to stop, politely and less so."""
+"""Stop signals: SIGTERM, Ctrl-C and the exit of the supervisor."""
 
 from __future__ import annotations
 
@@ -12,64 +12,64 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
     from types import FrameType
 
-INTERRUPTED = 130
+EXIT_INTERRUPTED = 130
 
 
-class Stop:
-    """Whether this process has been told to stop, and how."""
+class StopSignal:
+    """Whether this process was asked to stop, and by what."""
 
     def __init__(self) -> None:
-        self._asked = asyncio.Event()
+        self._requested = asyncio.Event()
         self.interrupted = False
-        """Whether it was somebody at the terminal."""
-        self.abandoned = False
-        """Whether it was because the process that looks after this one is gone."""
-        self.at_once: Callable[[], None] = lambda: None
-        """What has to be done before leaving there and then."""
+        """Whether the cause was Ctrl-C."""
+        self.orphaned = False
+        """Whether the cause was the exit of the supervisor."""
+        self.before_exit: Callable[[], None] = lambda: None
+        """Called before a second Ctrl-C ends the process immediately."""
 
     def __bool__(self) -> bool:
-        return self._asked.is_set()
+        return self._requested.is_set()
 
-    def ask(self) -> None:
-        self._asked.set()
+    def request(self) -> None:
+        self._requested.set()
 
-    def abandon(self) -> None:
-        self.abandoned = True
-        self._asked.set()
+    def mark_orphaned(self) -> None:
+        self.orphaned = True
+        self._requested.set()
 
     async def wait(self) -> None:
-        await self._asked.wait()
+        await self._requested.wait()
 
-    async def unless_asked(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Do this, unless asked to stop before it is done: then it is cancelled. Says whether to go on."""
-        doing, asked = asyncio.create_task(work), asyncio.create_task(self.wait())
+    async def run_unless_stopped(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Run `work`, and cancel it on a stop request. Returns whether to continue."""
+        running, stopping = asyncio.create_task(work), asyncio.create_task(self.wait())
         try:
-            await asyncio.wait([doing, asked], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([running, stopping], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            asked.cancel()
-            doing.cancel()
-            await asyncio.wait([doing])
+            stopping.cancel()
+            running.cancel()
+            await asyncio.wait([running])
         if not self:
-            doing.result()
+            running.result()
         return not self
 
 
 @contextmanager
-def heeding_signals() -> Iterator[Stop]:
-    """SIGTERM and Ctrl-C ask to stop. A second Ctrl-C ends the process there and then."""
-    stop, loop = Stop(), asyncio.get_running_loop()
+def handle_signals() -> Iterator[StopSignal]:
+    """Turn SIGTERM and Ctrl-C into a stop request. A second Ctrl-C ends the process immediately."""
+    stop, loop = StopSignal(), asyncio.get_running_loop()
 
-    def heed(number: int, _frame: FrameType | None) -> None:
+    def handle(number: int, _frame: FrameType | None) -> None:
         if number == signal.SIGINT and stop.interrupted:
-            stop.at_once()
-            os._exit(INTERRUPTED)
+            stop.before_exit()
+            os._exit(EXIT_INTERRUPTED)
         stop.interrupted = stop.interrupted or number == signal.SIGINT
-        loop.call_soon_threadsafe(stop.ask)
+        loop.call_soon_threadsafe(stop.request)
 
-    # Not the loop's own handlers: those wait for their turn, and a second Ctrl-C is for when nothing gets a turn.
-    before = {number: signal.signal(number, heed) for number in (signal.SIGTERM, signal.SIGINT)}
+    # Not loop.add_signal_handler: its handlers run in the loop, but a second Ctrl-C must work while it is blocked.
+    previous = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield stop
     finally:
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)

@@ -1,7 +1,4 @@
-"""Streams: what happens while a question is answered, for any number of readers who follow it.
-
-Events: a stream told to a reader over HTTP, as server-sent events or as its last event alone.
-"""
+"""Answer streams: the events of a running question, for any number of clients that follow or resume it over HTTP."""
 
 from __future__ import annotations
 
@@ -14,34 +11,41 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
-from bythebook.answers.events import Answered, Entered, Said, Searched, State
-from bythebook.serialization import as_json
-from bythebook.server.errors import described
+from bythebook.access.site_tokens import REFUNDABLE_ERRORS
+from bythebook.answers.events import AnswerCompleted, SourcesFound, State, StateChanged, TextDelta
+from bythebook.serialization import to_json
+from bythebook.server.errors import describe_error
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 
     from starlette.types import Receive, Scope, Send
 
     from bythebook.answers.events import Event
     from bythebook.errors import BookError
+    from bythebook.server.auth import QuotaCharge
+    from bythebook.server.idempotency import IdempotencyLock
+
+HEARTBEAT = b": still here\n\n"
+
+STALLED_SECONDS = 30.0
+"""A client that accepts no data for this long counts as disconnected."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A request for an answer: whose it is, and what it asks."""
+class StreamKey:
+    """The identity of a request for an answer: the user and the question."""
 
     user_id: str
     fingerprint: str
-    """Of the whole question: what is kept for one question is never given for another."""
+    """A hash of the whole question. A stream is resumed, and an answer reused, only for the same question."""
     request_id: str | None = None
-    key: str = ""
-    """The Idempotency-Key it came with, if any."""
+    idempotency_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
-    """One event as it goes over the wire."""
+class StreamEvent:
+    """One event as it is sent over HTTP."""
 
     name: str
     data: str
@@ -52,200 +56,223 @@ class Happening:
         return self.name in ("answer", "error")
 
 
-async def happenings(events: AsyncGenerator[Event], *, sources: bool) -> AsyncGenerator[Happening]:
-    """The events of a question as they go over the wire, with or without the passages that were found."""
-    async with aclosing(events):
-        async for event in events:
-            if sources or not isinstance(event, Searched):
-                yield _happening(event)
+class AnswerStream:
+    """The events of one question so far, and the clients that follow it."""
 
-
-class Stream:
-    """One question that is answered here: what has happened so far, and who follows it."""
-
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, key: StreamKey) -> None:
         self.id = uuid.uuid4().hex
-        self.asked = asked
-        self.happened: list[Happening] = []
+        self.key = key
+        self.events: list[StreamEvent] = []
         self.abandoned = False
-        """Whether it was given up because nobody followed any more."""
-        self._followers: set[asyncio.Queue[Happening]] = set()
+        """Whether the question was cancelled because the last follower left."""
+        self._followers: set[asyncio.Queue[StreamEvent]] = set()
         self._task: asyncio.Task[None] | None = None
         self._stopped_by: BookError | None = None
 
     @property
-    def ended(self) -> bool:
-        return bool(self.happened) and self.happened[-1].is_last
+    def has_ended(self) -> bool:
+        return bool(self.events) and self.events[-1].is_last
 
     @property
     def followers(self) -> int:
         return len(self._followers)
 
-    def begin(self, work: AsyncGenerator[Happening], *, tasks: asyncio.TaskGroup) -> asyncio.Task[None]:
-        self._task = tasks.create_task(self._run(work))
+    def start(self, work: Coroutine[Any, Any, None], *, tasks: asyncio.TaskGroup) -> asyncio.Task[None]:
+        """Run the work that publishes the events. It is cancelled when the last follower leaves."""
+        self._task = tasks.create_task(work)
         return self._task
 
-    async def _run(self, work: AsyncGenerator[Happening]) -> None:
+    def publish(self, event: StreamEvent) -> None:
+        """Send an event to every follower, and keep it for clients that follow later."""
+        self.events.append(event)
+        for queue in self._followers:
+            queue.put_nowait(event)
+
+    @contextmanager
+    def publish_failure(self) -> Iterator[None]:
+        """Publish an error of the block as the last event. Only a cancellation that `stop` did not cause is raised."""
         try:
-            async with aclosing(work):
-                async for happening in work:
-                    self._tell(happening)
+            yield
         except asyncio.CancelledError:
             if self._stopped_by is None:
                 raise
-            self._fail(self._stopped_by)
+            self._publish_error(self._stopped_by)
         except Exception as error:
-            self._fail(error)
+            self._publish_error(error)
 
-    def _fail(self, error: Exception) -> None:
-        said = described(error, request_id=self.asked.request_id)
-        self._tell(_happening(Entered(State.FAILED)))
-        self._tell(Happening("error", line(said)))
-
-    def _tell(self, happening: Happening) -> None:
-        self.happened.append(happening)
-        for follower in self._followers:
-            follower.put_nowait(happening)
+    def _publish_error(self, error: Exception) -> None:
+        self.publish(to_stream_event(StateChanged(State.FAILED)))
+        self.publish(StreamEvent("error", to_json_line(describe_error(error, request_id=self.key.request_id))))
 
     @contextmanager
-    def follow(self, after: int = 0) -> Iterator[asyncio.Queue[Happening]]:
-        """Hear what happened after so many events, and what happens next. The last to leave ends the work."""
-        heard: asyncio.Queue[Happening] = asyncio.Queue()
-        for happening in self.happened[after:]:
-            heard.put_nowait(happening)
-        self._followers.add(heard)
+    def follow(self, after: int = 0) -> Iterator[asyncio.Queue[StreamEvent]]:
+        """A queue of the events after the first `after` ones. The last follower to leave cancels the question."""
+        queue: asyncio.Queue[StreamEvent] = asyncio.Queue()
+        for event in self.events[after:]:
+            queue.put_nowait(event)
+        self._followers.add(queue)
         try:
-            yield heard
+            yield queue
         finally:
-            self._followers.discard(heard)
-            if not self._followers and self._task and not self.ended:
+            self._followers.discard(queue)
+            if not self._followers and self._task and not self.has_ended:
                 self.abandoned = True
                 self._task.cancel()
 
     def stop(self, error: BookError) -> None:
-        """End the work with this error as the last event."""
-        if self._task and not self.ended:
+        """Cancel the question, with this error as the last event."""
+        if self._task and not self.has_ended:
             self._stopped_by = error
             self._task.cancel()
 
 
-def answered_before(asked: Asked, answer: str) -> Stream:
-    """The stream of a question whose answer is known already."""
-    stream = Stream(asked)
-    stream.happened.append(Happening("answer", answer))
+async def run_question(
+    stream: AnswerStream,
+    events: AsyncGenerator[Event],
+    *,
+    charge: QuotaCharge,
+    include_sources: bool = True,
+    lock: IdempotencyLock | None = None,
+) -> None:
+    """Publish the events of a question to its stream. A question that was not answered is refunded.
+
+    With the lock of an Idempotency-Key, the answer of another request with the same key is published instead.
+    """
+    with stream.publish_failure():
+        try:
+            async with aclosing(events):
+                if lock is not None and (answer := await lock.acquire()) is not None:
+                    stream.publish(StreamEvent("answer", answer))
+                    return
+                async for event in events:
+                    if isinstance(event, SourcesFound) and not include_sources:
+                        continue
+                    published = to_stream_event(event)
+                    if lock is not None and published.is_last:
+                        await lock.save_answer(published.data)
+                    stream.publish(published)
+        except BaseException as error:
+            if lock is not None:
+                await lock.release()
+            if isinstance(error, REFUNDABLE_ERRORS):
+                await charge.refund()
+            raise
+
+
+def completed_stream(key: StreamKey, answer: str) -> AnswerStream:
+    """The stream of a question whose answer is already known."""
+    stream = AnswerStream(key)
+    stream.events.append(StreamEvent("answer", answer))
     return stream
 
 
-def _happening(event: Event) -> Happening:
+def to_stream_event(event: Event) -> StreamEvent:
     match event:
-        case Entered(state):
-            return Happening("state", line({"state": state}))
-        case Searched(results):
-            return Happening("sources", line({"sources": as_json(results)}))
-        case Said(text):
-            return Happening("delta", line({"text": text}))
-        case Answered(response):
-            return Happening("answer", line(as_json(response)))
+        case StateChanged(state):
+            return StreamEvent("state", to_json_line({"state": state}))
+        case SourcesFound(results):
+            return StreamEvent("sources", to_json_line({"sources": to_json(results)}))
+        case TextDelta(text):
+            return StreamEvent("delta", to_json_line({"text": text}))
+        case AnswerCompleted(response):
+            return StreamEvent("answer", to_json_line(to_json(response)))
 
 
-def line(value: Any) -> str:
+def to_json_line(value: Any) -> str:
     """The value as JSON on one line."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-HEARTBEAT = b": still here\n\n"
-
-STALLED_SECONDS = 30.0
-"""How long a reader may take nothing of what is sent before it counts as gone."""
-
-
-class ReaderLeftError(Exception):
-    """Nobody waits for the answer any more."""
+class ClientDisconnectedError(Exception):
+    """The client closed its connection before the end of the response."""
 
 
 @asynccontextmanager
-async def while_listening(receive: Receive) -> AsyncIterator[None]:
-    """Do this while the reader is there. Raises ReaderLeftError at once when the connection is closed."""
-    here = asyncio.current_task()
-    left = False
+async def cancel_on_disconnect(receive: Receive) -> AsyncIterator[None]:
+    """Cancel the block and raise ClientDisconnectedError as soon as the client closes the connection."""
+    task = asyncio.current_task()
+    disconnected = False
 
     async def listen() -> None:
-        nonlocal left
+        nonlocal disconnected
         while (await receive())["type"] != "http.disconnect":
             pass
-        left = True
-        if here:
-            here.cancel()
+        disconnected = True
+        if task:
+            task.cancel()
 
     listening = asyncio.create_task(listen())
     try:
         yield
     except asyncio.CancelledError as cancelled:
-        if left and here and here.uncancel() == 0:
-            raise ReaderLeftError from cancelled
+        if disconnected and task and task.uncancel() == 0:
+            raise ClientDisconnectedError from cancelled
         raise
     finally:
         listening.cancel()
 
 
-def plainly(happening: Happening) -> str:
-    """The event's data as it is."""
-    return happening.data
+def event_data(event: StreamEvent) -> str:
+    """The event's data, unchanged."""
+    return event.data
 
 
-class EventStream(Response):
-    """Server-sent events from a stream, the first `after` of them left out; comments keep a silent line open."""
+class EventStreamResponse(Response):
+    """Server-sent events of a stream after its first `after` events. Comments keep a silent connection open."""
 
     media_type = "text/event-stream"
 
     def __init__(
-        self, stream: Stream, *, after: int = 0, heartbeat: float, tell: Callable[[Happening], str] = plainly
+        self,
+        stream: AnswerStream,
+        *,
+        after: int = 0,
+        heartbeat: float,
+        encode: Callable[[StreamEvent], str] = event_data,
     ) -> None:
         super().__init__(headers={"cache-control": "no-store", "x-accel-buffering": "no"})
         del self.headers["content-length"]
         self._stream = stream
-        self._after = after
+        self._sent = after
         self._heartbeat = heartbeat
-        self._tell = tell
-        for happening in stream.happened[:after]:
-            # Told already, but what follows may build on it.
-            tell(happening)
+        self._encode = encode
+        for event in stream.events[:after]:
+            # The client has these events, but the encoding of the next ones may depend on them.
+            encode(event)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as ASGI has it
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the ASGI signature
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        last = False
         try:
-            async with while_listening(receive):
-                async for chunk in self._chunks():
-                    async with asyncio.timeout(STALLED_SECONDS):
-                        await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        except (ReaderLeftError, TimeoutError):
+            async with cancel_on_disconnect(receive):
+                with self._stream.follow(self._sent) as queue:
+                    while not last:
+                        events: list[StreamEvent] = []
+                        try:
+                            async with asyncio.timeout(self._heartbeat):
+                                events.append(await queue.get())
+                        except TimeoutError:
+                            block = HEARTBEAT
+                        else:
+                            while not queue.empty():
+                                events.append(queue.get_nowait())
+                            last = events[-1].is_last
+                            block = b"".join(map(self._format, events))
+                        async with asyncio.timeout(STALLED_SECONDS):
+                            await send({"type": "http.response.body", "body": block, "more_body": True})
+        except (ClientDisconnectedError, TimeoutError):
             return
         await send({"type": "http.response.body", "body": b""})
 
-    async def _chunks(self) -> AsyncIterator[bytes]:
-        number, last = self._after, False
-        with self._stream.follow(self._after) as heard:
-            while not last:
-                try:
-                    async with asyncio.timeout(self._heartbeat):
-                        news = [await heard.get()]
-                except TimeoutError:
-                    yield HEARTBEAT
-                    continue
-                while not heard.empty():
-                    news.append(heard.get_nowait())
-                last = news[-1].is_last
-                yield b"".join(self._event(happening, number + place) for place, happening in enumerate(news, start=1))
-                number += len(news)
-
-    def _event(self, happening: Happening, number: int) -> bytes:
-        return f"id: {self._stream.id}.{number}\nevent: {happening.name}\ndata: {self._tell(happening)}\n\n".encode()
+    def _format(self, event: StreamEvent) -> bytes:
+        self._sent += 1
+        return f"id: {self._stream.id}.{self._sent}\nevent: {event.name}\ndata: {self._encode(event)}\n\n".encode()
 
 
-async def last_event(stream: Stream, receive: Receive) -> Happening:
-    """How the stream ended."""
-    async with while_listening(receive):
-        with stream.follow() as heard:
-            while not (happening := await heard.get()).is_last:
+async def wait_for_last_event(stream: AnswerStream, receive: Receive) -> StreamEvent:
+    """The last event of the stream."""
+    async with cancel_on_disconnect(receive):
+        with stream.follow() as queue:
+            while not (event := await queue.get()).is_last:
                 pass
-            return happening
+            return event

@@ -1,8 +1,7 @@
-"""A crew: several processes that answer readers on one socket, and one that looks after them.
+"""Supervisor: starts several worker processes on one socket and replaces those that exit.
 
-Each worker is a process of its own, started anew and handed the socket. On its standard input it is given its work,
-and from the end of it knows that whoever started it is gone. On its standard output it says that it is ready, or
-what keeps it from being so.
+A worker is a new process that inherits the socket. It gets its settings on standard input, and treats the end of
+standard input as the exit of the supervisor. On standard output it reports that it is ready, or why it cannot start.
 """
 
 from __future__ import annotations
@@ -16,134 +15,136 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bythebook.errors import BookError, Unavailable
-from bythebook.serialization import as_error
-from bythebook.server.serve import CLOSING_SECONDS, Ready
-from bythebook.telemetry.prometheus import clean
+from bythebook.serialization import error_from_dict
+from bythebook.server.serve import CLOSE_SECONDS, StartupReport
+from bythebook.telemetry.prometheus import clear_folder
 
 if TYPE_CHECKING:
     import socket
     from asyncio.subprocess import Process
     from collections.abc import Callable
 
-    from bythebook.server.signals import Stop
+    from bythebook.server.signals import StopSignal
     from bythebook.settings import Settings
 
-LONGEST_PAUSE = 30.0
-"""How long, at most, before a worker that keeps failing is tried again."""
+MAX_BACKOFF_SECONDS = 30.0
+"""The longest delay before a worker that keeps failing is started again."""
 
-LASTING = 10.0
-"""How long a worker must have been at work for its end to be an accident rather than the rule."""
+HEALTHY_SECONDS = 10.0
+"""A worker that ran at least this long is replaced without delay."""
 
 
 @dataclass(eq=False, slots=True)
-class Worker:
-    """A process that is ready to answer."""
+class WorkerProcess:
+    """A worker process that is ready."""
 
     process: Process
-    report: Ready
+    report: StartupReport
     since: float = field(default_factory=time.monotonic)
 
     @property
-    def lasted(self) -> bool:
-        return time.monotonic() - self.since >= LASTING
+    def was_healthy(self) -> bool:
+        return time.monotonic() - self.since >= HEALTHY_SECONDS
 
 
 @dataclass(eq=False, slots=True)
-class Crew:
-    """Workers on one socket. One that ends without having been told to is replaced."""
+class Supervisor:
+    """Keeps the configured number of workers running until the stop signal."""
 
     settings: Settings
-    bound: socket.socket
-    stop: Stop
+    listener: socket.socket
+    stop: StopSignal
     say: Callable[[str], None]
     _processes: set[Process] = field(default_factory=set)
 
-    async def work(self, *, ready: Callable[[Ready], None]) -> None:
-        """Answer readers until told to stop. Raises what keeps the first workers from starting."""
-        self.stop.at_once = self.kill
-        clean(self.settings.metrics_folder)
-        dismissing = asyncio.create_task(self._dismiss())
+    async def run(self, *, ready: Callable[[StartupReport], None]) -> None:
+        """Serve until the stop signal. Raises the error of the first workers if they cannot start."""
+        self.stop.before_exit = self.kill
+        clear_folder(self.settings.metrics_folder)
+        terminating = asyncio.create_task(self._terminate_on_stop())
         try:
             workers = await asyncio.gather(*(self._start() for _ in range(self.settings.workers)))
             ready(workers[0].report)
             async with asyncio.TaskGroup() as group:
                 for worker in workers:
-                    group.create_task(self._keep(worker))
+                    group.create_task(self._supervise(worker))
         except Unavailable:
-            if not self.stop:  # Told to stop, a worker need not have become ready.
+            if not self.stop:  # After a stop signal, a worker need not have become ready.
                 raise
         finally:
-            dismissing.cancel()
+            terminating.cancel()
             self.kill()
             await asyncio.gather(*(process.wait() for process in self._processes))
 
     def kill(self) -> None:
-        """End every worker there and then."""
+        """Kill every worker immediately."""
         for process in self._processes:
             with suppress(ProcessLookupError):
                 process.kill()
 
-    async def _start(self) -> Worker:
+    async def _start(self) -> WorkerProcess:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "bythebook.server.worker"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            pass_fds=[self.bound.fileno()],
-            start_new_session=True,  # Ctrl-C is for us alone, who then tell the workers.
+            pass_fds=[self.listener.fileno()],
+            start_new_session=True,  # Ctrl-C reaches only the supervisor, which stops the workers.
         )
         self._processes.add(process)
         if process.stdin is None or process.stdout is None:
             raise AssertionError("both are pipes")
-        process.stdin.write(self._job())
+        process.stdin.write(self._encode_job())
         report = await process.stdout.readline()
         if report:
-            found = json.loads(report)
-            if "error" not in found:
-                return Worker(process, Ready(**found))
+            fields = json.loads(report)
+            if "error" not in fields:
+                return WorkerProcess(process, StartupReport(**fields))
         code = await process.wait()
         self._processes.discard(process)
-        raise as_error(found) if report else Unavailable(f"a worker ended with {code} before it was ready.")
+        raise (
+            error_from_dict(fields) if report else Unavailable(f"a worker exited with code {code} before it was ready.")
+        )
 
-    def _job(self) -> bytes:
-        job = {"socket": self.bound.fileno(), "settings": self.settings.as_arguments()}
+    def _encode_job(self) -> bytes:
+        job = {"socket": self.listener.fileno(), "settings": self.settings.to_arguments()}
         return json.dumps(job).encode() + b"\n"
 
-    async def _keep(self, worker: Worker | None) -> None:
-        """Wait for the worker's end, and put another in its place, until told to stop."""
-        pause = 0.0
+    async def _supervise(self, worker: WorkerProcess | None) -> None:
+        """Replace the worker whenever it exits, until the stop signal."""
+        delay = 0.0
         while worker is not None:
             code = await worker.process.wait()
             self._processes.discard(worker.process)
             if self.stop:
                 return
-            self.say(f"A worker ended with {code}. Another one takes its place.")
-            pause = 0.0 if worker.lasted else _longer(pause)
-            worker = await self._replacement(pause)
+            self.say(f"A worker exited with code {code}. Starting another one.")
+            delay = 0.0 if worker.was_healthy else _next_backoff(delay)
+            worker = await self._restart(delay)
 
-    async def _replacement(self, pause: float) -> Worker | None:
-        """Another worker, after as many attempts as it takes; None when told to stop before."""
-        while not await self._told_to_stop(within=pause):
+    async def _restart(self, delay: float) -> WorkerProcess | None:
+        """Start another worker, with as many attempts as needed; None if the stop signal comes first."""
+        while not await self._wait_for_stop(within=delay):
             try:
                 return await self._start()
             except BookError as error:
                 self.say(f"A worker could not be started: {error}")
-                pause = _longer(pause)
+                delay = _next_backoff(delay)
         return None
 
-    async def _told_to_stop(self, *, within: float) -> bool:
+    async def _wait_for_stop(self, *, within: float) -> bool:
         with suppress(TimeoutError):
             await asyncio.wait_for(self.stop.wait(), within)
         return bool(self.stop)
 
-    async def _dismiss(self) -> None:
-        """Once told to stop, tell the workers, and end those who take too long."""
+    async def _terminate_on_stop(self) -> None:
+        """On the stop signal, terminate the workers, and kill those that take too long."""
         await self.stop.wait()
         for process in self._processes:
             with suppress(ProcessLookupError):
                 process.terminate()
-        await asyncio.sleep(self.settings.shutdown_seconds + CLOSING_SECONDS)
+        await asyncio.sleep(self.settings.shutdown_seconds + CLOSE_SECONDS)
         self.kill()
 
 
-def _longer(pause: float) -> float:
-    return min(max(1.0, 2 * pause), LONGEST_PAUSE)
+def _next_backoff(delay: float) -> float:
+    return min(max(1.0, 2 * delay), MAX_BACKOFF_SECONDS)

@@ -1,4 +1,4 @@
-"""`python -m bythebook.server.worker`: one process of a crew."""
+"""`python -m bythebook.server.worker`: a worker process of the supervisor."""
 
 from __future__ import annotations
 
@@ -11,51 +11,58 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bythebook.errors import BookError
-from bythebook.serialization import error_response
+from bythebook.serialization import error_to_dict
 from bythebook.server import serve
-from bythebook.server.serve import work
-from bythebook.server.signals import heeding_signals
+from bythebook.server.serve import serve_book
+from bythebook.server.signals import handle_signals
 from bythebook.settings import Settings
 
 if TYPE_CHECKING:
-    from bythebook.server.serve import Ready
-    from bythebook.server.signals import Stop
+    from bythebook.server.serve import StartupReport
+    from bythebook.server.signals import StopSignal
 
 
 def main() -> None:
-    """Do what standard input says, until told to stop or until it ends."""
+    """Serve with the settings from standard input, until a stop signal or the end of standard input."""
     job = json.loads(sys.stdin.readline())
     try:
-        serve.run(_work(job))
+        serve.run_event_loop(_run_worker(job))
     except BookError as error:
-        _report(error_response(error))
+        _write_report(error_to_dict(error))
         sys.exit(1)
 
 
-async def _work(job: dict[str, Any]) -> None:
-    with heeding_signals() as stop, socket.socket(fileno=job["socket"]) as bound:
-        asyncio.get_running_loop().add_reader(sys.stdin.fileno(), _orphaned, stop)
+async def _run_worker(job: dict[str, Any]) -> None:
+    with handle_signals() as stop, socket.socket(fileno=job["socket"]) as listener:
+        asyncio.get_running_loop().add_reader(sys.stdin.fileno(), _handle_orphaned, stop)
         settings = Settings.load(job["settings"])
-        await work(settings, bound, stop=stop, ready=_ready, say=_say, figures=settings.metrics_folder)
+        await serve_book(
+            settings,
+            listener,
+            stop=stop,
+            ready=_report_ready,
+            say=_print_message,
+            metrics_folder=settings.metrics_folder,
+        )
 
 
-def _orphaned(stop: Stop) -> None:
-    """Nothing is ever written here a second time: it is the end, and whoever comes next wants the port."""
+def _handle_orphaned(stop: StopSignal) -> None:
+    """Standard input became readable a second time: it was closed, because the supervisor is gone."""
     asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
-    stop.abandon()
+    stop.mark_orphaned()
 
 
-def _ready(report: Ready) -> None:
-    _report(asdict(report))
-    # Nobody listens any more: what libraries print must not fill a pipe.
+def _report_ready(report: StartupReport) -> None:
+    _write_report(asdict(report))
+    # The supervisor reads one line. Output that libraries print later must not fill the pipe.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 
 
-def _report(report: dict[str, Any]) -> None:
-    print(json.dumps(report), flush=True)  # noqa: T201 - whoever started this process reads it
+def _write_report(report: dict[str, Any]) -> None:
+    print(json.dumps(report), flush=True)  # noqa: T201 - read by the supervisor
 
 
-def _say(text: str) -> None:
+def _print_message(text: str) -> None:
     print(text, file=sys.stderr, flush=True)  # noqa: T201 - standard error is for people
 
 

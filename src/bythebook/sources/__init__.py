@@ -1,8 +1,7 @@
-"""Pages: what a book is made of before it is cut.
+"""Pages and their sources.
 
-A page is one document a reader can open: its text as a reader sees it, and the blocks that text is made of. Inline
-markup is gone from the text (a link reads as its words), so a quote taken from it can be found again in a browser;
-code, lists and tables keep their Markdown shape.
+A page is one document that a reader can open: its visible text, and the blocks of that text. The text has no inline
+markup (a link is its words), so that a browser can find a quote from it; code, lists and tables are in Markdown.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 
-class Kind(StrEnum):
-    """What a block of a page is."""
+class BlockKind(StrEnum):
+    """The kind of a block."""
 
     HEADING = "heading"
     PARAGRAPH = "paragraph"
@@ -29,20 +28,20 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A stretch of a page's text that reads as one thing: `page.text[start:end]`."""
+    """A structural unit of a page: `page.text[start:end]`."""
 
-    kind: Kind
+    kind: BlockKind
     start: int
     end: int
     level: int = 0
-    """1 to 6 for a heading, 0 for anything else."""
+    """1 to 6 for a heading, 0 for other blocks."""
     anchor: str = ""
-    """Where it is on the published page, without `#`: the id of a heading; in a PDF, the page any block begins on."""
+    """The URL fragment, without `#`: the id of a heading; in a PDF, the page on which the block begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One document of the book. Every offset anywhere else in the system counts characters of `text`."""
+    """One document of the book. All offsets in other packages count characters of `text`."""
 
     url: str
     title: str
@@ -51,31 +50,31 @@ class Page:
     module_name: str = ""
     chapter_id: str = ""
     modified_at: str = ""
-    """When the source says it last changed: aware UTC, ISO 8601."""
+    """Modification time according to the source: ISO 8601 in UTC."""
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """A page a source has, known without reading it."""
+class ListedPage:
+    """A page in the listing of a source. Listing does not read the page."""
 
     url: str
     path: str
-    """How a person names it: the path inside the folder, or the URL."""
+    """The name shown to users: the path inside the folder, or the URL."""
     stamp: str
-    """Changes whenever the content may have: a file's time and size, a response's ETag. Empty: always read again."""
+    """A fingerprint such as a file's time and size, or an ETag. An unchanged page is not read again; empty: always."""
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
-    """Something a source has that is not a page of the book, and why."""
+class SkippedPage:
+    """A document that cannot be read, and the reason."""
 
     path: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
-    """Something a source has that could be read and is no part of the book: a blog post, a generator's sample page."""
+class ExcludedPage:
+    """A readable document that is not part of the book, such as a blog post, and the reason."""
 
     path: str
     reason: str
@@ -83,30 +82,29 @@ class LeftOut:
 
 @dataclass(slots=True)
 class Coverage:
-    """What a source has, pages or not, what of it could not be read, and what is no part of the book."""
+    """How many pages a source lists, which documents were skipped and which are excluded from the book."""
 
     listed: int = 0
-    skipped: list[Skipped] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
+    skipped: list[SkippedPage] = field(default_factory=list)
+    left_out: list[ExcludedPage] = field(default_factory=list)
 
 
 class Unreadable(BookError):
-    """A page that cannot be read. The run reports it and goes on."""
+    """A page cannot be read. The ingest reports it and continues."""
 
 
 class PageSource(Protocol):
-    """Somewhere pages come from. Reading is asked for only when something may have changed; listing finds that out
-    as cheaply as the source allows."""
+    """A source of pages. Listing is cheap; a page is read only if its stamp has changed."""
 
     @property
     def name(self) -> str:
-        """What `status` shows, and what a later run compares with: deletions never reach beyond one source."""
+        """Identifies the source in `status` and between runs: an ingest deletes only pages of the same source."""
         ...
 
-    def listing(self) -> AsyncIterator[Listed | Skipped | LeftOut]:
-        """Everything there is, in the book's order, each URL once."""
+    def listing(self) -> AsyncIterator[ListedPage | SkippedPage | ExcludedPage]:
+        """All pages in the order of the book, each URL once."""
         ...
 
-    async def read(self, listed: Listed) -> Page:
-        """The page itself. Raises Unreadable, with a reason for the author."""
+    async def read(self, listed: ListedPage) -> Page:
+        """Read a page. Raises Unreadable with a reason for the author."""
         ...

@@ -1,7 +1,7 @@
-"""Compose: from the parts a reader finds in a document to the text and blocks of a page.
+"""The common output of all readers, and how it becomes the text and blocks of a page.
 
-Readers differ in how they find headings, lists and code; how those are written down is decided here, once, so that
-the same document reads the same whatever format it came in.
+Readers differ in how they find headings, lists and code. Their formatting is the same for all of them and is defined
+here, so that a document has the same text in every format.
 """
 
 from __future__ import annotations
@@ -10,34 +10,34 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bythebook.sources import Block, Kind
+from bythebook.sources import Block, BlockKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One block of a page before its place in the text is known."""
+class DocumentPart:
+    """A block of a document before its offsets in the page are known."""
 
-    kind: Kind
+    kind: BlockKind
     text: str
     level: int = 0
     anchor: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
-    """A document as its reader understood it. The title is empty when the document does not name itself."""
+class ParsedDocument:
+    """The result of a reader. The title is empty if the document has none."""
 
     title: str
-    parts: tuple[Part, ...]
+    parts: tuple[DocumentPart, ...]
     module_name: str = ""
-    """The title of the book it is a chapter of, where it says so."""
+    """The title of the book that contains the document, if the document states it."""
 
 
-def compose(parts: Iterable[Part]) -> tuple[str, tuple[Block, ...]]:
-    """The text of a page and its blocks: parts in order, a blank line between them."""
+def compose(parts: Iterable[DocumentPart]) -> tuple[str, tuple[Block, ...]]:
+    """The text of a page and its blocks: the parts, separated by blank lines."""
     texts: list[str] = []
     blocks: list[Block] = []
     start = 0
@@ -49,26 +49,26 @@ def compose(parts: Iterable[Part]) -> tuple[str, tuple[Block, ...]]:
     return "\n\n".join(texts), tuple(blocks)
 
 
-# The joiners U+200C and U+200D are as wide as nothing too, but they change how their neighbours look: they stay.
+# The zero-width joiners U+200C and U+200D are kept, because they change the shape of their neighbours.
 _INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")
-_LINE_END = re.compile("\r\n?|[\x85\u2028\u2029]")
-_SPACES = re.compile("[ \t\xa0\x0b\x0c\x1c-\x1f]+")
+_NEWLINE = re.compile("\r\n?|[\x85\u2028\u2029]")
+_WHITESPACE = re.compile("[ \t\xa0\x0b\x0c\x1c-\x1f]+")
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f]")
-_MOST_CELLS = 500_000
+_MAX_CELLS = 500_000
 _PLAIN_ASCII = re.compile(r"[!-~]+(?: [!-~]+)*")
 
 
-def clean(text: str) -> str:
-    """Running text as a browser shows it: no invisible characters, runs of spaces as one, no space at line ends."""
+def normalize_text(text: str) -> str:
+    """Running text as a browser shows it: no invisible characters, single spaces, no spaces at line ends."""
     if _PLAIN_ASCII.fullmatch(text):
         return text
-    text = _LINE_END.sub("\n", _CONTROL.sub("", _INVISIBLE.sub("", text)))
-    lines = (_SPACES.sub(" ", line).strip() for line in text.split("\n"))
+    text = _NEWLINE.sub("\n", _CONTROL.sub("", _INVISIBLE.sub("", text)))
+    lines = (_WHITESPACE.sub(" ", line).strip() for line in text.split("\n"))
     return "\n".join(line for line in lines if line)
 
 
-def fenced(code: str, *, language: str = "") -> str:
-    """Code between fences that nothing inside it can close. Empty when there is no code."""
+def format_code_block(code: str, *, language: str = "") -> str:
+    """A code block whose fence is longer than any fence inside it. Empty if there is no code."""
     code = _INVISIBLE.sub("", code).replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")
     lines = code.split("\n")
     while lines and not lines[-1].strip():
@@ -83,61 +83,61 @@ def fenced(code: str, *, language: str = "") -> str:
     return "\n".join([fence + (word[0] if word else ""), *lines, fence])
 
 
-def piped(rows: Sequence[Sequence[str]]) -> str:
-    """A pipe table whose first row is its header. Empty when no cell says anything."""
-    cells = [[clean(cell).replace("\n", " ").replace("|", "\\|") for cell in row] for row in rows]
+def format_table(rows: Sequence[Sequence[str]]) -> str:
+    """A pipe table whose first row is its header. Empty if all cells are empty."""
+    cells = [[normalize_text(cell).replace("\n", " ").replace("|", "\\|") for cell in row] for row in rows]
     width = max((len(row) for row in cells), default=0)
     if not any(cell for row in cells for cell in row):
         return ""
-    if width * len(cells) > _MOST_CELLS:
-        # One endless row would make all the others endless.
+    if width * len(cells) > _MAX_CELLS:
+        # Padding all rows to the width of one very long row would multiply the size of the table.
         return "\n".join(" | ".join(row) for row in cells)
     lines = ["| " + " | ".join(row + [""] * (width - len(row))) + " |" for row in cells]
     lines.insert(1, "|" + " --- |" * width)
     return "\n".join(re.sub(" +", " ", line) for line in lines)
 
 
-class Writer:
-    """Collects parts while a reader walks a document, in document order.
+class DocumentWriter:
+    """Collects the parts of a document in document order.
 
-    Inside a list, text is gathered into one list part. Code, a table or a heading between items stands as a part of
-    its own, and the list goes on after it.
+    The text of a list becomes one part. Code, a table or a heading between items is a separate part; the list
+    continues after it.
     """
 
     def __init__(self) -> None:
-        self._parts: list[Part] = []
+        self._parts: list[DocumentPart] = []
         self._lines: list[str] = []
         self._has_item = False
         self._markers: list[str] = []
         self._unwritten = 0
-        """How many of the innermost markers have not been written in front of a text yet."""
+        """How many of the innermost markers have not been written yet."""
 
     def heading(self, text: str, *, level: int, anchor: str = "") -> None:
-        text = clean(text).replace("\n", " ")
+        text = normalize_text(text).replace("\n", " ")
         if text:
-            self._add(Part(Kind.HEADING, text, level=level, anchor=anchor))
+            self._add(DocumentPart(BlockKind.HEADING, text, level=level, anchor=anchor))
 
     def paragraph(self, text: str) -> None:
-        text = clean(text)
+        text = normalize_text(text)
         if not text:
             return
         if self._markers:
             self._write_in_item(text)
         else:
-            self._add(Part(Kind.PARAGRAPH, text))
+            self._add(DocumentPart(BlockKind.PARAGRAPH, text))
 
     def code(self, code: str, *, language: str = "") -> None:
-        text = fenced(code, language=language)
+        text = format_code_block(code, language=language)
         if text:
-            self._add(Part(Kind.CODE, text))
+            self._add(DocumentPart(BlockKind.CODE, text))
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
-        text = piped(rows)
+        text = format_table(rows)
         if text:
-            self._add(Part(Kind.TABLE, text))
+            self._add(DocumentPart(BlockKind.TABLE, text))
 
     def open_item(self, marker: str) -> None:
-        """Begin a list item; what is written until `close_item` belongs to it."""
+        """Begin a list item. It contains everything written before `close_item`."""
         self._markers.append(marker)
         self._unwritten += 1
 
@@ -146,11 +146,11 @@ class Writer:
         self._unwritten = max(0, self._unwritten - 1)
 
     def close_list(self) -> None:
-        """End a list: what follows outside of any item is no longer part of it."""
+        """End a list. Later text outside of an item is not part of it."""
         if not self._markers:
             self._flush()
 
-    def finish(self) -> tuple[Part, ...]:
+    def finish(self) -> tuple[DocumentPart, ...]:
         self._flush()
         return tuple(self._parts)
 
@@ -159,7 +159,7 @@ class Writer:
             self._flush()
         written = len(self._markers) - self._unwritten
         indent = " " * sum(len(marker) + 1 for marker in self._markers[:written])
-        # A list whose first item begins with a list: one line, both markers, as Markdown has it.
+        # If the first item of a list begins with a list, both markers are on one line, as in Markdown.
         lead = "".join(marker + " " for marker in self._markers[written:])
         self._has_item = self._has_item or self._unwritten > 0
         hanging = indent + " " * len(lead)
@@ -167,7 +167,7 @@ class Writer:
         self._lines += [indent + lead + first, *(hanging + line for line in rest)]
         self._unwritten = 0
 
-    def _add(self, part: Part) -> None:
+    def _add(self, part: DocumentPart) -> None:
         self._flush()
         self._unwritten = 0
         self._parts.append(part)
@@ -176,5 +176,5 @@ class Writer:
         if self._lines:
             margin = min(len(line) - len(line.lstrip(" ")) for line in self._lines)
             text = "\n".join(line[margin:] for line in self._lines)
-            self._parts.append(Part(Kind.LIST if self._has_item else Kind.PARAGRAPH, text))
+            self._parts.append(DocumentPart(BlockKind.LIST if self._has_item else BlockKind.PARAGRAPH, text))
         self._lines, self._has_item = [], False

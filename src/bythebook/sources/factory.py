@@ -1,7 +1,4 @@
-"""Opening a path: the project of a generator, or a folder of documents.
-
-Sources: what a person names becomes pages. A path is the folder, file or project there, an address a site.
-"""
+"""Opens page sources: a website for a URL; a project, folder or file for a path."""
 
 from __future__ import annotations
 
@@ -11,42 +8,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from bythebook.sources.folder import Folder
-from bythebook.sources.projects import Aside, Style, Wish, configuration_in
-from bythebook.sources.website import Limits
+from bythebook.sources.projects import NonContent, ProjectOptions, Style, find_configuration
+from bythebook.sources.website import CrawlLimits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import ExitStack
 
     from bythebook.sources import PageSource
-    from bythebook.sources.website.source import Site
+    from bythebook.sources.website.source import Website
     from bythebook.telemetry import Progress
-
-
-def open_path(path: str | Path, *, site_url: str, style: Style | None, wish: Wish) -> PageSource:
-    """The pages at this path. A `style` that is not the project's own makes it a folder like any other."""
-    root = Path(path).expanduser()
-    found = configuration_in(root)
-    if found and style in (None, found[0]):
-        from bythebook.sources.projects.project import Project
-
-        return Project(root, site_url=site_url, wish=wish)
-    return Folder(root, site_url=site_url, style=style)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """How sources are read."""
+    """Options for all page sources."""
 
     cache_folder: Path
-    """Where the responses of sites are cached between runs."""
+    """The folder in which responses of sites are cached between runs."""
     site_url: str = ""
     style: str = "auto"
     include: tuple[str, ...] = ()
     version: str = ""
     locale: str = ""
     builder: Literal["auto", "html", "dirhtml"] = "auto"
-    limits: Limits = field(default_factory=Limits)
+    limits: CrawlLimits = field(default_factory=CrawlLimits)
 
 
 def open_sources(
@@ -57,7 +43,7 @@ def open_sources(
     progress: Progress,
     keep: bool,
 ) -> list[PageSource]:
-    """Open each path and URL as a page source, until `stack` closes. Page sources are returned as they are.
+    """Open each path and URL as a page source and close it with `stack`. Page sources are returned unchanged.
 
     With `keep`, the responses of a site are cached for the next run.
     """
@@ -74,18 +60,29 @@ def open_sources(
     return sources
 
 
-def _open_site(options: SourceOptions, url: str, *, progress: Progress, keep: bool) -> Site:
-    from bythebook.sources.website.cache import Archive, file_name
-    from bythebook.sources.website.source import Site
-
-    path = options.cache_folder / file_name(url)
-    archive = partial(Archive.open if keep else Archive.copy_of, path)
-    return Site(url, archive=archive, site_url=options.site_url, limits=options.limits, progress=progress)
-
-
 def open_source(options: SourceOptions, path: Path | str) -> PageSource:
-    """The pages at a path: of a project where one is recognised, else of a folder or file."""
-    include = frozenset(Aside) if "all" in options.include else frozenset(map(Aside, options.include))
-    wish = Wish(include, options.version, options.locale, options.builder)
+    """The pages of the project at a path or, if none is recognised, of the folder or file."""
+    include = frozenset(NonContent) if "all" in options.include else frozenset(map(NonContent, options.include))
+    project_options = ProjectOptions(include, options.version, options.locale, options.builder)
     style = None if options.style == "auto" else Style(options.style)
-    return open_path(path, site_url=options.site_url, style=style, wish=wish)
+    return open_path(path, site_url=options.site_url, style=style, project_options=project_options)
+
+
+def open_path(path: str | Path, *, site_url: str, style: Style | None, project_options: ProjectOptions) -> PageSource:
+    """The pages at a path. If `style` differs from the style of the project, it is read as a plain folder."""
+    root = Path(path).expanduser()
+    found = find_configuration(root)
+    if found and style in (None, found[0]):
+        from bythebook.sources.projects.project import Project
+
+        return Project(root, site_url=site_url, options=project_options)
+    return Folder(root, site_url=site_url, style=style)
+
+
+def _open_site(options: SourceOptions, url: str, *, progress: Progress, keep: bool) -> Website:
+    from bythebook.sources.website.cache import CrawlCache, cache_file_name
+    from bythebook.sources.website.source import Website
+
+    path = options.cache_folder / cache_file_name(url)
+    open_cache = partial(CrawlCache.open if keep else CrawlCache.copy_of, path)
+    return Website(url, open_cache=open_cache, site_url=options.site_url, limits=options.limits, progress=progress)

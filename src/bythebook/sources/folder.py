@@ -1,8 +1,6 @@
-"""A folder of documents, or one document, as a source of pages.
+"""A page source for a folder of documents or a single document.
 
-Walking: the files of a folder in reading order, without leaving it or going in circles.
-
-Decoding: from a file's bytes to its text, or a reason why it has none.
+The folder is listed in reading order. Links that leave it or form a cycle are reported.
 """
 
 from __future__ import annotations
@@ -18,27 +16,27 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from bythebook.errors import InputError
-from bythebook.sources import Listed, Page, Skipped, Unreadable, readers
+from bythebook.sources import ListedPage, Page, SkippedPage, Unreadable, readers
 from bythebook.sources.document import compose
-from bythebook.sources.projects import USUAL_SLUGS, Slugs, Style, detect, is_output
-from bythebook.sources.readers import sandbox
-from bythebook.sources.readers.sandbox import CappedReader
-from bythebook.sources.urls import address, is_index, without_number
+from bythebook.sources.projects import DEFAULT_SLUGS, SlugOptions, Style, detect_style, is_build_output
+from bythebook.sources.readers import find_format
+from bythebook.sources.readers.sandbox import Sandbox, may_be_slow
+from bythebook.sources.urls import is_index, page_url, strip_number_prefix
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterator
 
-    from bythebook.sources.document import Draft
+    from bythebook.sources.document import ParsedDocument
 
 
 T = TypeVar("T")
 
-LARGEST = 20_000_000
-"""Bytes beyond which a file is not a page."""
-LARGEST_DOCUMENT = 200_000_000
-"""The same for a PDF and its like, which are mostly pictures and typefaces."""
+MAX_TEXT_BYTES = 20_000_000
+"""Maximum size of a text file."""
+MAX_DOCUMENT_BYTES = 200_000_000
+"""Maximum size of a binary document. Most of a PDF is images and fonts."""
 
-_EXPECTED = {
+_UNSUPPORTED = {
     ".doc": "an old Word file",
     ".odt": "OpenDocument",
     ".mobi": "Kindle",
@@ -47,20 +45,20 @@ _EXPECTED = {
 _NOT_CONTENT = frozenset(["robots.txt", "requirements.txt", "cmakelists.txt", "llms.txt", "llms-full.txt", "404.html"])
 
 
-Prepare: TypeAlias = Callable[[str, Path], tuple[str, Slugs]]
-"""A text as it is to be read, and how the ids of its headings are made."""
+Preprocess: TypeAlias = Callable[[str, Path], tuple[str, SlugOptions]]
+"""Returns the text of a file as the generator sees it, and the rules for its heading ids."""
 
 
-def _unchanged(text: str, _file: Path) -> tuple[str, Slugs]:
-    return text, USUAL_SLUGS
+def _no_preprocessing(text: str, _file: Path) -> tuple[str, SlugOptions]:
+    return text, DEFAULT_SLUGS
 
 
 class Folder:
-    """The documents below a folder, at the addresses their generator publishes them under.
+    """The documents below a folder, at the URLs at which their generator publishes them.
 
-    `site_url` is where the book is published; without it, pages are known by their file's URI. Files and folders to
-    `exclude`, named from the root, are no part of the book. `prepare` is handed the text of each file, and its path,
-    before it is read.
+    `site_url` is the URL of the published book; without it, the URL of a page is the URI of its file. `exclude` are
+    paths relative to the root that are not part of the book. `preprocess` is applied to the text of each file before it
+    is parsed.
     """
 
     def __init__(
@@ -70,265 +68,285 @@ class Folder:
         site_url: str = "",
         style: Style | None = None,
         exclude: Collection[str] = (),
-        prepare: Prepare = _unchanged,
+        preprocess: Preprocess = _no_preprocessing,
     ) -> None:
         given = Path(root).expanduser()
         if not (given.is_dir() or given.is_file()):
             raise InputError(f"there is no folder or file {str(root)!r}; check the path")
         self._root = given.resolve()
         self._site_url = site_url
-        self._style = style or detect(self._root)
+        self._style = style or detect_style(self._root)
         self._exclude = frozenset(map(PurePosixPath, exclude))
-        self._documents = CappedReader()
-        self._chapters: dict[Listed, list[Listed | Skipped]] = {}
-        """What a document of several pages was found to hold, when it looked like this."""
-        self._prepare = prepare
+        self._sandbox = Sandbox()
+        self._chapters: dict[ListedPage, list[ListedPage | SkippedPage]] = {}
+        """The pages inside a file, by the entry of the file. A changed file has another entry."""
+        self._preprocess = preprocess
 
     @property
     def name(self) -> str:
         return str(self._root)
 
-    async def listing(self) -> AsyncIterator[Listed | Skipped]:
-        for item in await self._in_a_thread(lambda: list(self._listing())):
+    async def listing(self) -> AsyncIterator[ListedPage | SkippedPage]:
+        for item in await self._run_in_thread(lambda: list(self._list())):
             yield item
 
-    async def read(self, listed: Listed) -> Page:
-        return await self._in_a_thread(lambda: self._read(listed))
+    async def read(self, listed: ListedPage) -> Page:
+        return await self._run_in_thread(lambda: self._read(listed))
 
-    async def _in_a_thread(self, work: Callable[[], T]) -> T:
-        """Do this beside the event loop. When it is cancelled, no document keeps the thread waiting."""
+    async def _run_in_thread(self, work: Callable[[], T]) -> T:
+        """Run `work` in a thread. Cancellation stops the sandbox, so that the thread ends at once."""
         try:
             return await asyncio.to_thread(work)
         except asyncio.CancelledError:
-            self._documents.stop()
+            self._sandbox.stop()
             raise
 
-    def _listing(self) -> Iterator[Listed | Skipped]:
+    def _list(self) -> Iterator[ListedPage | SkippedPage]:
         paths = walk(self._root, style=self._style) if self._root.is_dir() else iter([PurePosixPath(self._root.name)])
         known: dict[str, str] = {}
         for path in paths:
             if isinstance(path, PurePosixPath) and not self._exclude.isdisjoint((path, *path.parents)):
                 continue
-            for item in [path] if isinstance(path, Skipped) else self._list_pages(path):
-                if isinstance(item, Listed) and known.setdefault(item.url, item.path) != item.path:
-                    yield Skipped(item.path, f"{known[item.url]!r} is published at the same address, {item.url}")
+            for item in [path] if isinstance(path, SkippedPage) else self._list_pages(path):
+                if isinstance(item, ListedPage) and known.setdefault(item.url, item.path) != item.path:
+                    yield SkippedPage(item.path, f"{known[item.url]!r} is published at the same address, {item.url}")
                 else:
                     yield item
 
-    def _list_pages(self, path: PurePosixPath) -> list[Listed | Skipped]:
-        """What is said about one file, which may hold several pages."""
-        item = self.entry(path)
-        if isinstance(item, Listed) and sandbox.has_chapters(path):
+    def _list_pages(self, path: PurePosixPath) -> list[ListedPage | SkippedPage]:
+        item = self.list_file(path)
+        if isinstance(item, ListedPage) and _is_collection(path):
             if item not in self._chapters:
                 self._chapters[item] = self._list_chapters(item, self._file(path))
             return self._chapters[item]
         return [item] if item else []
 
-    def _list_chapters(self, document: Listed, file: Path) -> list[Listed | Skipped]:
+    def _list_chapters(self, document: ListedPage, file: Path) -> list[ListedPage | SkippedPage]:
         try:
-            chapters = self._documents.chapters(file)
+            chapters = self._sandbox.list_chapters(file)
         except Unreadable as exc:
-            return [Skipped(document.path, str(exc))]
+            return [SkippedPage(document.path, str(exc))]
         return [
-            Listed(f"{document.url}#{quote(chapter)}", f"{document.path}/{chapter}", document.stamp)
+            ListedPage(f"{document.url}#{quote(chapter)}", f"{document.path}/{chapter}", document.stamp)
             for chapter in chapters
         ]
 
-    def entry(self, path: PurePosixPath) -> Listed | Skipped | None:
-        """What is said about one file; nothing at all for a file no one would take for a page."""
-        suffix = path.suffix.lower()
-        if suffix not in readers.SUPPORTED | sandbox.SUPPORTED:
-            return self._not_supported(path, suffix)
+    def list_file(self, path: PurePosixPath) -> ListedPage | SkippedPage | None:
+        """The entry of one file, or None for a file that is not a document."""
+        if not find_format(path.suffix):
+            return self._report_unsupported_file(path, path.suffix.lower())
         if path.name.lower() in _NOT_CONTENT or (self._style is Style.MDBOOK and path.name == "SUMMARY.md"):
             return None
         try:
             stat = self._file(path).stat()
         except OSError as exc:
-            return Skipped(str(path), f"it cannot be opened: {exc.strerror}")
-        if stat.st_size > _largest(path):
-            return Skipped(str(path), _too_large(stat, _largest(path)))
-        # The style goes into the anchors of a page: with another one, an unchanged file is another page.
-        return Listed(self._url(path), str(path), f"{stat.st_mtime_ns}:{stat.st_size}:{self._style}")
+            return SkippedPage(str(path), f"it cannot be opened: {exc.strerror}")
+        if stat.st_size > _max_bytes(path):
+            return SkippedPage(str(path), _size_error(stat, _max_bytes(path)))
+        # The style determines the anchors of a page. With another style, an unchanged file is a changed page.
+        return ListedPage(self._url(path), str(path), f"{stat.st_mtime_ns}:{stat.st_size}:{self._style}")
 
-    def _not_supported(self, path: PurePosixPath, suffix: str) -> Skipped | None:
-        if suffix in _EXPECTED:
-            return Skipped(str(path), f"{_EXPECTED[suffix]} is not supported yet")
+    def _report_unsupported_file(self, path: PurePosixPath, suffix: str) -> SkippedPage | None:
+        if suffix in _UNSUPPORTED:
+            return SkippedPage(str(path), f"{_UNSUPPORTED[suffix]} is not supported yet")
         if self._root.is_file():
-            return Skipped(str(path), f"files ending in {suffix!r} are not supported; convert it to Markdown or HTML")
+            return SkippedPage(
+                str(path), f"files ending in {suffix!r} are not supported; convert it to Markdown or HTML"
+            )
         return None
 
     def _url(self, path: PurePosixPath) -> str:
         if not self._site_url:
             return self._file(path).as_uri()
         slug = name = ""
-        if self._style is Style.DOCUSAURUS and path.suffix.lower() in readers.MARKDOWN | readers.MDX:
-            slug, name = _said_at_the_top(self._file(path))
-        return address(path, site_url=self._site_url, style=self._style, slug=slug, name=name)
+        document_format = find_format(path.suffix)
+        if self._style is Style.DOCUSAURUS and document_format and document_format.has_front_matter:
+            slug, name = _read_slug_and_id(self._file(path))
+        return page_url(path, site_url=self._site_url, style=self._style, slug=slug, name=name)
 
     def _file(self, path: PurePosixPath) -> Path:
         return self._root / path if self._root.is_dir() else self._root
 
-    def _read(self, listed: Listed) -> Page:
-        path = PurePosixPath(listed.path)
-        path, chapter = self._split(path)
-        draft, stat = self._draft(path, chapter)
-        text, blocks = compose(draft.parts)
+    def _read(self, listed: ListedPage) -> Page:
+        path, chapter = self._split(PurePosixPath(listed.path))
+        document, stat = self._parse(path, chapter)
+        text, blocks = compose(document.parts)
         if not blocks:
             raise Unreadable("there is no text in it")
         return Page(
             url=listed.url,
-            title=draft.title or self._title(path),
+            title=document.title or self._title(path),
             text=text,
             blocks=blocks,
-            module_name=draft.module_name or (humanised(path.parts[0]) if len(path.parts) > 1 else ""),
+            module_name=document.module_name or (title_from_name(path.parts[0]) if len(path.parts) > 1 else ""),
             chapter_id=str(PurePosixPath(listed.path).with_suffix("")),
-            modified_at=_iso(stat.st_mtime),
+            modified_at=_format_time(stat.st_mtime),
         )
 
     def _split(self, path: PurePosixPath) -> tuple[PurePosixPath, str]:
-        """The file, and the path of the page inside of it where it holds several."""
-        for above in path.parents:
-            if sandbox.has_chapters(above) and self._file(above).is_file():
-                return above, str(path.relative_to(above))
+        """The path of the file, and the path of the page inside it if the file holds several."""
+        for parent in path.parents:
+            if _is_collection(parent) and self._file(parent).is_file():
+                return parent, str(path.relative_to(parent))
         return path, ""
 
-    def _draft(self, path: PurePosixPath, chapter: str) -> tuple[Draft, os.stat_result]:
+    def _parse(self, path: PurePosixPath, chapter: str) -> tuple[ParsedDocument, os.stat_result]:
         file = self._file(path)
         if not file.resolve().is_relative_to(self._root):
             raise Unreadable("it is outside of the folder")
         try:
             stat = file.stat()
-            if stat.st_size > _largest(path):
-                raise Unreadable(_too_large(stat, _largest(path)))
-            if sandbox.has_chapters(path) and not chapter:
+            if stat.st_size > _max_bytes(path):
+                raise Unreadable(_size_error(stat, _max_bytes(path)))
+            if _is_collection(path) and not chapter:
                 raise Unreadable("it has no page of its own; its chapters are pages")
-            if path.suffix.lower() in sandbox.SUPPORTED:
-                return self._documents.read(file, part=chapter), stat
-            text, slugs = self._prepare(decode(file.read_bytes()), file)
-            return readers.read(text, suffix=path.suffix, style=self._style, slugs=slugs), stat
+            if _is_binary(path):
+                return self._sandbox.read_file(file, part=chapter), stat
+            return self._parse_text(file, path.suffix), stat
         except FileNotFoundError as exc:
             raise Unreadable("it is gone; it was there when the folder was listed") from exc
         except OSError as exc:
             raise Unreadable(f"it cannot be opened: {exc.strerror}") from exc
 
+    def _parse_text(self, file: Path, suffix: str) -> ParsedDocument:
+        text, slugs = self._preprocess(decode_text(file.read_bytes()), file)
+        document_format = find_format(suffix, style=self._style)
+        is_slow = document_format is not None and document_format.parses_html and may_be_slow(text)
+        read = self._sandbox.read_text if is_slow else readers.read
+        return read(text, suffix=suffix, style=self._style, slugs=slugs)
+
     def _title(self, path: PurePosixPath) -> str:
         name = path.parent.name if is_index(path) and path.parent.name else path.stem
-        return humanised(without_number(name) if self._style is Style.DOCUSAURUS else name)
+        return title_from_name(strip_number_prefix(name) if self._style is Style.DOCUSAURUS else name)
 
 
-def humanised(name: str) -> str:
-    """A file or folder name as a title: `module-1-ros2` is `Module 1 Ros2`."""
+def title_from_name(name: str) -> str:
+    """A title for a file or folder: `module-1-ros2` becomes `Module 1 Ros2`."""
     words = re.split(r"[-_\s]+", name)
     return " ".join(word[:1].upper() + word[1:] for word in words if word)
 
 
-def _said_at_the_top(file: Path) -> tuple[str, str]:
-    """A page's slug and id. Nothing when its front matter cannot be read: reading the page will say why."""
+def _read_slug_and_id(file: Path) -> tuple[str, str]:
+    """The slug and id in the front matter of a page. Empty if it is invalid: reading the page reports the error."""
     from bythebook.sources.readers import front_matter
 
     try:
         with file.open("rb") as stream:
             head = stream.read(8_192).decode("utf-8-sig", "ignore").replace("\r\n", "\n")
-        matter, _ = front_matter.split(head)
+        matter, _ = front_matter.parse_front_matter(head)
     except (OSError, Unreadable):
         return "", ""
     return matter.slug, matter.id
 
 
-def _largest(path: PurePosixPath) -> int:
-    return LARGEST_DOCUMENT if path.suffix.lower() in sandbox.SUPPORTED else LARGEST
+def _is_binary(path: PurePosixPath) -> bool:
+    document_format = find_format(path.suffix)
+    return document_format is not None and document_format.is_binary
 
 
-def _too_large(stat: os.stat_result, largest: int) -> str:
+def _is_collection(path: PurePosixPath) -> bool:
+    document_format = find_format(path.suffix)
+    return document_format is not None and document_format.is_collection
+
+
+def _max_bytes(path: PurePosixPath) -> int:
+    return MAX_DOCUMENT_BYTES if _is_binary(path) else MAX_TEXT_BYTES
+
+
+def _size_error(stat: os.stat_result, largest: int) -> str:
     return f"it has {stat.st_size / 1e6:.0f} MB; a page has at most {largest // 1_000_000} MB. Split it"
 
 
-def _iso(timestamp: float) -> str:
+def _format_time(timestamp: float) -> str:
     try:
         return datetime.fromtimestamp(timestamp, UTC).isoformat(timespec="seconds")
     except (OverflowError, OSError, ValueError):
         return ""
 
 
-_NEVER = frozenset(["node_modules", "__pycache__", "bower_components", "site-packages", "venv"])
-_DEEPEST = 100
+_PACKAGE_FOLDERS = frozenset(["node_modules", "__pycache__", "bower_components", "site-packages", "venv"])
+_MAX_DEPTH = 100
 _SPHINX_FOLDERS = frozenset(["_static", "_templates", "_build", "_themes", "_ext"])
 
 
-def walk(root: Path, *, style: Style) -> Iterator[PurePosixPath | Skipped]:
-    """The path of every regular file below `root`, each folder's index first, numbers in the order of counting.
+def walk(root: Path, *, style: Style) -> Iterator[PurePosixPath | SkippedPage]:
+    """The path of every regular file below `root`, index files first, then by name with numbers in numeric order.
 
-    Hidden folders, installed packages and what generators write are passed over in silence; links that loop or leave
-    the folder, and folders that cannot be opened, are reported.
+    Hidden folders, installed packages and generator output are ignored without a report. Links that form a cycle
+    or leave the folder, and folders that cannot be opened, are reported.
     """
-    yield from _walk(root, PurePosixPath(), style=style, above=(root.resolve(),))
+    yield from _walk(root, PurePosixPath(), style=style, ancestors=(root.resolve(),))
 
 
 def _walk(
-    folder: Path, inside: PurePosixPath, *, style: Style, above: tuple[Path, ...]
-) -> Iterator[PurePosixPath | Skipped]:
+    folder: Path, relative: PurePosixPath, *, style: Style, ancestors: tuple[Path, ...]
+) -> Iterator[PurePosixPath | SkippedPage]:
     try:
-        entries = sorted(os.scandir(folder), key=_reading_order)
+        entries = sorted(os.scandir(folder), key=_sort_key)
     except OSError as exc:
-        yield Skipped(shown(inside), f"the folder cannot be opened: {exc.strerror}")
+        yield SkippedPage(printable_path(relative), f"the folder cannot be opened: {exc.strerror}")
         return
     for entry in entries:
-        path = inside / entry.name
-        if _is_passed_over(entry, style):
+        path = relative / entry.name
+        if _is_ignored(entry, style):
             continue
-        if not _is_text(entry.name):
-            yield Skipped(shown(path), "its name is not valid UTF-8; rename it")
+        if not _is_valid_name(entry.name):
+            yield SkippedPage(printable_path(path), "its name is not valid UTF-8; rename it")
             continue
-        yield from _visit(entry, path, style=style, above=above)
+        yield from _walk_entry(entry, path, style=style, ancestors=ancestors)
 
 
-def _visit(
-    entry: os.DirEntry[str], path: PurePosixPath, *, style: Style, above: tuple[Path, ...]
-) -> Iterator[PurePosixPath | Skipped]:
+def _walk_entry(
+    entry: os.DirEntry[str], path: PurePosixPath, *, style: Style, ancestors: tuple[Path, ...]
+) -> Iterator[PurePosixPath | SkippedPage]:
     if entry.is_symlink():
-        problem = _problem_of_link(Path(entry.path), above)
+        problem = _find_link_problem(Path(entry.path), ancestors)
         if problem:
-            yield Skipped(str(path), problem)
+            yield SkippedPage(str(path), problem)
             return
-    if entry.is_dir() and len(above) > _DEEPEST:
-        yield Skipped(str(path), f"it is more than {_DEEPEST} folders deep")
+    if entry.is_dir() and len(ancestors) > _MAX_DEPTH:
+        yield SkippedPage(str(path), f"it is more than {_MAX_DEPTH} folders deep")
     elif entry.is_dir():
-        real = Path(entry.path).resolve() if entry.is_symlink() else above[-1] / entry.name
-        yield from _walk(Path(entry.path), path, style=style, above=(*above, real))
+        real = Path(entry.path).resolve() if entry.is_symlink() else ancestors[-1] / entry.name
+        yield from _walk(Path(entry.path), path, style=style, ancestors=(*ancestors, real))
     elif entry.is_file():
         yield path
 
 
-def _problem_of_link(link: Path, above: tuple[Path, ...]) -> str:
+def _find_link_problem(link: Path, ancestors: tuple[Path, ...]) -> str:
     try:
         target = link.resolve(strict=True)
     except (OSError, RuntimeError):
         return "it is a link to something that does not exist"
-    if target in above:
+    if target in ancestors:
         return "it is a link to a folder it is in"
-    if not target.is_relative_to(above[0]):
+    if not target.is_relative_to(ancestors[0]):
         return "it is a link that leaves the folder"
     return ""
 
 
-def _is_passed_over(entry: os.DirEntry[str], style: Style) -> bool:
+def _is_ignored(entry: os.DirEntry[str], style: Style) -> bool:
     name = entry.name
     if name.startswith(".") or (style is Style.DOCUSAURUS and name.startswith("_")):
         return True
-    # Unlike the entry's own answer, this one is no error for a link that leads to itself.
+    # `entry.is_dir()` raises an error for a link to itself; `Path.is_dir()` returns False.
     if not Path(entry.path).is_dir():
         return False
-    return name in _NEVER or (style is Style.SPHINX and name in _SPHINX_FOLDERS) or is_output(Path(entry.path))
+    return (
+        name in _PACKAGE_FOLDERS
+        or (style is Style.SPHINX and name in _SPHINX_FOLDERS)
+        or is_build_output(Path(entry.path))
+    )
 
 
-def _reading_order(entry: os.DirEntry[str]) -> tuple[bool, list[tuple[str, int]], str]:
-    """Index first, then by name, with `2` before `10`."""
+def _sort_key(entry: os.DirEntry[str]) -> tuple[bool, list[tuple[str, int]], str]:
+    """Index files first, then by name, with `2` before `10`."""
     pieces = re.split(r"([0-9]+)", entry.name.casefold())
     key = [("", int(piece)) if piece.isascii() and piece.isdigit() else (piece, 0) for piece in pieces if piece]
     return not is_index(PurePosixPath(entry.name)), key, entry.name
 
 
-def _is_text(name: str) -> bool:
+def _is_valid_name(name: str) -> bool:
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
@@ -336,17 +354,17 @@ def _is_text(name: str) -> bool:
     return True
 
 
-def shown(path: PurePosixPath) -> str:
-    """A path as it can be printed, whatever bytes its name has."""
+def printable_path(path: PurePosixPath) -> str:
+    """A path that can be printed, with invalid bytes escaped."""
     return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-_MARKED = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
 
-def decode(data: bytes) -> str:
-    """The text of a file: UTF-8, or what its byte-order mark says. Raises Unreadable for anything else."""
-    encoding = next((name for mark, name in _MARKED if data.startswith(mark)), "utf-8")
+def decode_text(data: bytes) -> str:
+    """Decode a file as UTF-8, or by its byte order mark. Raises Unreadable if that fails."""
+    encoding = next((name for mark, name in _BYTE_ORDER_MARKS if data.startswith(mark)), "utf-8")
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as exc:

@@ -1,4 +1,4 @@
-"""Anchors: the ids that generators give to headings, to the character, so that a link lands on its section."""
+"""Heading ids exactly as each documentation generator creates them, so that links lead to the right section."""
 
 from __future__ import annotations
 
@@ -7,50 +7,50 @@ import unicodedata
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bythebook.sources.projects import USUAL_SLUGS, Slugs, Style
+from bythebook.sources.projects import DEFAULT_SLUGS, SlugOptions, Style
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
-class Anchors:
-    """Hands out the heading ids of one page, in the page's order.
+class AnchorGenerator:
+    """Generates the heading ids of one page. Call `anchor` for each heading in order.
 
-    `explicit` are the ids the author wrote anywhere on the page: some generators keep clear of those from the start.
+    `explicit` are the ids that the author wrote on the page. Some generators avoid them from the start.
     """
 
-    def __init__(self, style: Style, explicit: Iterable[str] = (), *, slugs: Slugs = USUAL_SLUGS) -> None:
+    def __init__(self, style: Style, explicit: Iterable[str] = (), *, slugs: SlugOptions = DEFAULT_SLUGS) -> None:
         self._style = style
         self._slug, self._distinct = _RULES[style]
-        if slugs != USUAL_SLUGS:
-            self._slug = partial(configured_slug, slugs=slugs)
+        if slugs != DEFAULT_SLUGS:
+            self._slug = partial(python_markdown_slug, slugs=slugs)
         self._taken: dict[str, int] = dict.fromkeys(explicit, 0) if style is Style.MKDOCS else {}
 
     def anchor(self, text: str, *, level: int, explicit: str = "") -> str:
-        """The id of the next heading. Empty where the generator gives none."""
+        """The id of the next heading. Empty if the generator gives none."""
         if explicit:
-            # Docusaurus takes an id as it is written and does not remember it.
+            # Docusaurus does not check explicit ids for duplicates.
             if self._style is not Style.DOCUSAURUS:
                 self._taken.setdefault(explicit, 0)
             anchor = explicit
         else:
             anchor = self._distinct(self._slug(text), self._taken)
-        # Docusaurus counts the page's own title among the ids but does not write it out.
+        # Docusaurus reserves the id of the page title but does not render it.
         return "" if self._style is Style.DOCUSAURUS and level == 1 else anchor
 
 
 def github_slug(text: str) -> str:
-    """As github-slugger: Docusaurus, GitHub and most JavaScript generators."""
-    return "".join(char for char in text.lower() if _kept_by_github(char)).replace(" ", "-")
+    """Like github-slugger, which Docusaurus, GitHub and most JavaScript generators use."""
+    return "".join(char for char in text.lower() if _is_kept_by_github(char)).replace(" ", "-")
 
 
 def mkdocs_slug(text: str) -> str:
-    """As the `toc` extension of Python-Markdown."""
-    return configured_slug(text, slugs=USUAL_SLUGS)
+    """Like the `toc` extension of Python-Markdown."""
+    return python_markdown_slug(text, slugs=DEFAULT_SLUGS)
 
 
-def configured_slug(text: str, *, slugs: Slugs) -> str:
-    """As the slugs a configuration may choose for Python-Markdown."""
+def python_markdown_slug(text: str, *, slugs: SlugOptions) -> str:
+    """Like Python-Markdown with the slug function that the configuration selects."""
     if slugs.rule == "pymdownx":
         text = unicodedata.normalize("NFC", text).strip()
         return re.sub(r"[^\w\- ]", "", text.lower() if slugs.lower else text).replace(" ", slugs.separator)
@@ -61,14 +61,14 @@ def configured_slug(text: str, *, slugs: Slugs) -> str:
 
 
 def docutils_slug(text: str) -> str:
-    """As docutils' `make_id`: Sphinx. Empty for a heading without a Latin letter."""
+    """Like `make_id` of docutils, which Sphinx uses. Empty for a heading without a Latin letter."""
     from docutils.nodes import fully_normalize_name, make_id
 
     return str(make_id(fully_normalize_name(text)))
 
 
 def mdbook_slug(text: str) -> str:
-    """As mdBook's `id_from_content`."""
+    """Like `id_from_content` of mdBook."""
     kept = (char if char.isalnum() or char in "_-" else "-" if char.isspace() else "" for char in text.strip().lower())
     return "".join(kept)
 
@@ -77,7 +77,7 @@ _REMOVED_BY_GITHUB = frozenset(["No", "Pe", "Pf", "Pi", "Ps", "Po", "Pd", "Cc", 
 _LETTERLIKE_SYMBOLS = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
 
 
-def _kept_by_github(char: str) -> bool:
+def _is_kept_by_github(char: str) -> bool:
     if char.isascii():
         return char.isalnum() or char in "_- "
     category = unicodedata.category(char)
@@ -86,7 +86,7 @@ def _kept_by_github(char: str) -> bool:
     return category not in _REMOVED_BY_GITHUB
 
 
-def _counted(slug: str, taken: dict[str, int]) -> str:
+def _append_counter(slug: str, taken: dict[str, int]) -> str:
     """`intro`, `intro-1`, `intro-2`."""
     anchor = slug
     while anchor in taken:
@@ -96,8 +96,8 @@ def _counted(slug: str, taken: dict[str, int]) -> str:
     return anchor
 
 
-def _underscored(slug: str, taken: dict[str, int]) -> str:
-    """`intro`, `intro_1`, `intro_2`; and `_1` for a heading that leaves nothing."""
+def _append_underscore_counter(slug: str, taken: dict[str, int]) -> str:
+    """`intro`, `intro_1`, `intro_2`; and `_1` for an empty slug."""
     anchor = slug
     while not anchor or anchor in taken:
         match = re.fullmatch(r"(.*)_([0-9]+)", anchor)
@@ -106,8 +106,8 @@ def _underscored(slug: str, taken: dict[str, int]) -> str:
     return anchor
 
 
-def _numbered(slug: str, taken: dict[str, int]) -> str:
-    """`intro`, then `id1`, `id2`, whatever the heading."""
+def _use_numbered_id(slug: str, taken: dict[str, int]) -> str:
+    """`intro`, then `id1`, `id2` for duplicates and empty slugs."""
     anchor, number = slug, 0
     while not anchor or anchor in taken:
         number += 1
@@ -117,9 +117,9 @@ def _numbered(slug: str, taken: dict[str, int]) -> str:
 
 
 _RULES: dict[Style, tuple[Callable[[str], str], Callable[[str, dict[str, int]], str]]] = {
-    Style.DOCUSAURUS: (github_slug, _counted),
-    Style.MKDOCS: (mkdocs_slug, _underscored),
-    Style.SPHINX: (docutils_slug, _numbered),
-    Style.MDBOOK: (mdbook_slug, _counted),
-    Style.PLAIN: (github_slug, _counted),
+    Style.DOCUSAURUS: (github_slug, _append_counter),
+    Style.MKDOCS: (mkdocs_slug, _append_underscore_counter),
+    Style.SPHINX: (docutils_slug, _use_numbered_id),
+    Style.MDBOOK: (mdbook_slug, _append_counter),
+    Style.PLAIN: (github_slug, _append_counter),
 }

@@ -1,4 +1,4 @@
-"""Addresses: where a file of the book can be opened, once it is published."""
+"""URLs of published pages: the routes that each generator gives to the files of a book."""
 
 from __future__ import annotations
 
@@ -8,66 +8,67 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from bythebook.sources.projects import Style
+from bythebook.sources.readers import UrlRule, find_format
 
 if TYPE_CHECKING:
     from pathlib import PurePosixPath
 
-_NUMBERED = re.compile(r"^\d+\s*[-_.]+\s*(?=[^-_.\s])")
+_NUMBER_PREFIX = re.compile(r"^\d+\s*[-_.]+\s*(?=[^-_.\s])")
 _DATE_OR_VERSION = re.compile(r"\d+[-_.]\d+")
-_PUBLISHED_AS_THEY_ARE = frozenset([".html", ".htm", ".pdf", ".epub", ".docx"])
-_ASCIIDOC = frozenset([".adoc", ".asciidoc"])
-_UNESCAPED = "/-._~!$&'()*+,;=:@"
+_SAFE_CHARACTERS = "/-._~!$&'()*+,;=:@"
 
 
-def address(path: PurePosixPath, *, site_url: str, style: Style, slug: str = "", name: str = "") -> str:
-    """The URL of the page made from `path`, a path inside the book.
+def page_url(path: PurePosixPath, *, site_url: str, style: Style, slug: str = "", name: str = "") -> str:
+    """The URL of the page for `path`, a path inside the book.
 
-    `slug` and `name` are what the page says about itself in its front matter (`slug` and `id`).
+    `slug` and `name` are the fields `slug` and `id` of the page's front matter.
     """
-    return joined(site_url, _route(path, style, slug, name))
+    return join_url(site_url, _route(path, style, slug, name))
 
 
-def joined(site_url: str, route: str) -> str:
-    """The URL of a route of a site."""
-    return site_url.rstrip("/") + quote(route, safe=_UNESCAPED)
+def join_url(site_url: str, route: str) -> str:
+    """The URL of a route below the URL of the site."""
+    return site_url.rstrip("/") + quote(route, safe=_SAFE_CHARACTERS)
 
 
 def is_index(path: PurePosixPath) -> bool:
-    """Whether a file stands for its folder by its name alone."""
+    """Whether the file is the index page of its folder, by its name."""
     return path.stem.lower() in {"index", "readme"}
 
 
-def without_number(name: str) -> str:
-    """A file or folder name without the number that only sorts it: `01-intro` is `intro`; a date stays."""
-    return name if _DATE_OR_VERSION.match(name) else _NUMBERED.sub("", name, count=1)
+def strip_number_prefix(name: str) -> str:
+    """A file or folder name without its sort number: `01-intro` becomes `intro`. Dates and versions are kept."""
+    return name if _DATE_OR_VERSION.match(name) else _NUMBER_PREFIX.sub("", name, count=1)
 
 
 def _route(path: PurePosixPath, style: Style, slug: str, name: str) -> str:
-    if path.suffix.lower() in _PUBLISHED_AS_THEY_ARE:
+    document_format = find_format(path.suffix)
+    rule = document_format.url_rule if document_format else UrlRule.ROUTE
+    if rule is UrlRule.UNCHANGED:
         return f"/{path}"
     if style is Style.MKDOCS:
         folder = path.parent if is_index(path) else path.with_suffix("")
-        return _joined(str(folder)).rstrip("/") + "/"
-    if style is Style.SPHINX or (style is Style.PLAIN and path.suffix.lower() in _ASCIIDOC):
-        return _joined(str(path.with_suffix(".html")))
+        return _join_path(str(folder)).rstrip("/") + "/"
+    if style is Style.SPHINX or (style is Style.PLAIN and rule is UrlRule.HTML_FILE):
+        return _join_path(str(path.with_suffix(".html")))
     if style is Style.MDBOOK:
-        return _joined(str(path.with_name("index.html") if path.stem == "README" else path.with_suffix(".html")))
+        return _join_path(str(path.with_name("index.html") if path.stem == "README" else path.with_suffix(".html")))
     if style is Style.DOCUSAURUS:
         return _docusaurus_route(path, slug, name)
-    return _joined(str(path.parent if is_index(path) else path.with_suffix("")))
+    return _join_path(str(path.parent if is_index(path) else path.with_suffix("")))
 
 
 def _docusaurus_route(path: PurePosixPath, slug: str, name: str) -> str:
-    folders = [without_number(part) for part in path.parent.parts]
-    stem = without_number(path.stem)
-    own_folder = bool(folders) and path.stem.lower() == path.parent.name.lower()
+    folders = [strip_number_prefix(part) for part in path.parent.parts]
+    stem = strip_number_prefix(path.stem)
+    is_folder_index = bool(folders) and path.stem.lower() == path.parent.name.lower()
     if slug:
-        return _joined(*([] if slug.startswith("/") else folders), slug.strip("/"))
-    if is_index(path) or own_folder:
-        return _joined(*folders)
-    return _joined(*folders, name or stem)
+        return _join_path(*([] if slug.startswith("/") else folders), slug.strip("/"))
+    if is_index(path) or is_folder_index:
+        return _join_path(*folders)
+    return _join_path(*folders, name or stem)
 
 
-def _joined(*parts: str) -> str:
-    # A slug may say `../elsewhere`; it never climbs above the site.
+def _join_path(*parts: str) -> str:
+    # A slug such as `../elsewhere` must not lead above the root of the site.
     return posixpath.normpath("/" + "/".join(parts)).replace("//", "/")

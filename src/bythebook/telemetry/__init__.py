@@ -1,11 +1,10 @@
-"""Observe: what happens inside, told to whoever listens: logs, metrics, traces.
+"""Telemetry: spans, metrics and log events, passed to the installed listeners: logging, Prometheus, OpenTelemetry.
 
-Any part may say that a stage begins (`span`), that something can be counted (`figure`) or that something happened
-(`log`). None of it does anything until a door installs a `Listener`: a book used from Python, or for one question, pays
-nothing for it.
+Any module may open a span, record a metric or log an event. All of these do nothing until an entry point installs a
+`TelemetryListener`: a book used from Python or for a single question pays nothing for them.
 
-What a reader wrote and what the book says is content. It is told only in fields of the names in `CONTENT`, and those
-are left out unless `log_content` is set. A secret is never told: `masked` takes it out of any text.
+Text written by readers or taken from the book is content. It is passed only in the fields of `CONTENT_FIELDS`, and
+these are dropped unless `log_content` is set. Secrets are never recorded: `redact` removes them from any text.
 """
 
 from __future__ import annotations
@@ -18,65 +17,65 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from types import TracebackType
 
-    Ended = Callable[[BaseException | None], None]
-    """Told once how a span ended: with an error, or with none."""
+    OnSpanEnd = Callable[[BaseException | None], None]
+    """Called once at the end of a span, with its error or None."""
 
-CONTENT = frozenset({"question", "selected_text", "answer", "text"})
+CONTENT_FIELDS = frozenset({"question", "selected_text", "answer", "text"})
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
-"""The request this code runs for; empty outside of any."""
+"""The id of the current request; empty outside of a request."""
 
 
-class Listener(Protocol):
-    """Somebody who wants to know. A listener never fails and never waits: nobody's answer depends on it."""
+class TelemetryListener(Protocol):
+    """Receives spans, metrics and log events. A listener must not raise and must not block."""
 
-    def began(self, name: str, attributes: Mapping[str, Any], /) -> Ended: ...
-    def counted(self, name: str, value: float, labels: Mapping[str, str], /) -> None: ...
-    def happened(self, event: str, fields: Mapping[str, Any], /) -> None: ...
+    def on_span_start(self, name: str, attributes: Mapping[str, Any], /) -> OnSpanEnd: ...
+    def on_metric(self, name: str, value: float, labels: Mapping[str, str], /) -> None: ...
+    def on_log_event(self, event: str, fields: Mapping[str, Any], /) -> None: ...
 
 
-_listeners: tuple[Listener, ...] = ()
-_mask: Callable[[str], str] = str
-_NOTHING: AbstractContextManager[None] = nullcontext()
+_listeners: tuple[TelemetryListener, ...] = ()
+_redact: Callable[[str], str] = str
+_NO_SPAN: AbstractContextManager[None] = nullcontext()
 
 
 def span(name: str, **attributes: Any) -> AbstractContextManager[None]:
-    """A stage or an outside call, from here to the end of the block. Its name is one of `observe.names.SPANS`."""
-    return _Span(name, attributes) if _listeners else _NOTHING
+    """A stage or an upstream call, to the end of the block. Its name is a key of `registry.SPANS`."""
+    return _Span(name, attributes) if _listeners else _NO_SPAN
 
 
-def figure(name: str, value: float = 1.0, **labels: str) -> None:
-    """Count, time or set one of `observe.figures.FIGURES`."""
+def metric(name: str, value: float = 1.0, **labels: str) -> None:
+    """Record a value of a metric. Its name is a key of `registry.METRICS`."""
     for listener in _listeners:
-        listener.counted(name, value, labels)
+        listener.on_metric(name, value, labels)
 
 
 def log(event: str, **fields: Any) -> None:
-    """Something happened: one of `observe.names.EVENTS`. Content goes in the fields of `CONTENT` and nowhere else."""
+    """Log an event, a key of `registry.LOG_EVENTS`. Content is passed only in the fields of `CONTENT_FIELDS`."""
     for listener in _listeners:
-        listener.happened(event, fields)
+        listener.on_log_event(event, fields)
 
 
-def masked(text: str) -> str:
-    """The text without any secret."""
-    return _mask(text)
+def redact(text: str) -> str:
+    """The text without secrets."""
+    return _redact(text)
 
 
-def hide(mask: Callable[[str], str]) -> None:
-    """Take secrets out of every text with `mask` from now on (see `observe.masking`)."""
-    global _mask  # noqa: PLW0603 - one process has one set of secrets
-    _mask = mask
+def set_redaction(redact: Callable[[str], str]) -> None:
+    """Remove secrets from all texts with this function from now on (see `bythebook.telemetry.redaction`)."""
+    global _redact  # noqa: PLW0603 - one process has one set of secrets
+    _redact = redact
 
 
-def listeners() -> tuple[Listener, ...]:
-    """Everybody who is told."""
+def active_listeners() -> tuple[TelemetryListener, ...]:
+    """The installed listeners."""
     return _listeners
 
 
 @contextmanager
-def listening(*listeners: Listener) -> Iterator[None]:
-    """Tell these listeners, beside those there are, until the block ends."""
-    global _listeners  # noqa: PLW0603 - what happens anywhere in the process is told to the same listeners
+def install_listeners(*listeners: TelemetryListener) -> Iterator[None]:
+    """Install these listeners, in addition to the active ones, until the block ends."""
+    global _listeners  # noqa: PLW0603 - listeners receive the telemetry of the whole process
     _listeners = (*_listeners, *listeners)
     try:
         yield
@@ -85,17 +84,17 @@ def listening(*listeners: Listener) -> Iterator[None]:
 
 
 class _Span:
-    """Tells every listener how a span began and, the other way round, how it ended."""
+    """Passes start and end of a span to every listener; the ends in reverse order."""
 
     __slots__ = ("_attributes", "_ends", "_name")
 
     def __init__(self, name: str, attributes: Mapping[str, Any]) -> None:
         self._name = name
         self._attributes = attributes
-        self._ends: list[Ended] = []
+        self._ends: list[OnSpanEnd] = []
 
     def __enter__(self) -> None:
-        self._ends = [listener.began(self._name, self._attributes) for listener in _listeners]
+        self._ends = [listener.on_span_start(self._name, self._attributes) for listener in _listeners]
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -105,4 +104,4 @@ class _Span:
 
 
 Progress: TypeAlias = "Callable[[str, int, int], None]"
-"""Called with the stage of the work, how much of it is done, and how much there is."""
+"""Called with the stage of the work, the number of items done and the total."""

@@ -1,7 +1,7 @@
-"""Logs: one line on standard error for each event, as JSON or as text, also for what other libraries report.
+"""Logging: one line on standard error for each event, as JSON or text, including the records of other libraries.
 
-What a library or an unexpected error says may quote anything: a page, a question, a whole request. So of those only
-the kind and the place are told, unless content is to be logged. Our own words, and the server's, are told in full.
+The message of a library or of an unexpected error may quote content: a page, a question, a whole request. Only the type
+and the place of these are logged, unless content is logged. Messages of this package and of uvicorn are logged in full.
 """
 
 from __future__ import annotations
@@ -13,125 +13,126 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bythebook.telemetry import CONTENT, masked, request_id
-from bythebook.telemetry.redaction import masked_all
-from bythebook.telemetry.registry import EVENTS
+from bythebook.telemetry import CONTENT_FIELDS, redact, request_id
+from bythebook.telemetry.redaction import redact_all
+from bythebook.telemetry.registry import LOG_EVENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import TextIO
 
-    from bythebook.telemetry import Ended
+    from bythebook.telemetry import OnSpanEnd
 
-OURS = "bythebook"
-_SPEAK_FREELY = (OURS, "uvicorn")
+LOGGER_NAME = "bythebook"
+_TRUSTED_LOGGERS = (LOGGER_NAME, "uvicorn")
 _FIELDS = "bythebook_fields"
-_FRAMES = 12
+_MAX_FRAMES = 12
 
 
-class Logs:
-    """Writes events into Python's logging."""
+class LoggingListener:
+    """Writes log events to Python's logging."""
 
     def __init__(self, *, content: bool = False) -> None:
         self._content = content
-        self._logger = logging.getLogger(OURS)
+        self._logger = logging.getLogger(LOGGER_NAME)
 
-    def began(self, _name: str, _attributes: Mapping[str, Any], /) -> Ended:
-        return _nothing
+    def on_span_start(self, _name: str, _attributes: Mapping[str, Any], /) -> OnSpanEnd:
+        return _ignore_span_end
 
-    def counted(self, _name: str, _value: float, _labels: Mapping[str, str], /) -> None:
-        """Figures are not written down one by one."""
+    def on_metric(self, _name: str, _value: float, _labels: Mapping[str, str], /) -> None:
+        """Single values of metrics are not logged."""
 
-    def happened(self, event: str, fields: Mapping[str, Any], /) -> None:
-        level = EVENTS[event].level
+    def on_log_event(self, event: str, fields: Mapping[str, Any], /) -> None:
+        level = LOG_EVENTS[event].level
         if self._logger.isEnabledFor(level):
-            told = {name: value for name, value in fields.items() if self._content or name not in CONTENT}
-            self._logger.log(level, event, extra={_FIELDS: told})
+            chosen = {name: value for name, value in fields.items() if self._content or name not in CONTENT_FIELDS}
+            self._logger.log(level, event, extra={_FIELDS: chosen})
 
 
 @contextmanager
-def logging_to(
-    stream: TextIO, *, level: str, form: str, content: bool = False, trace: Callable[[], str] = str
+def configure_logging(
+    stream: TextIO, *, level: str, form: str, content: bool = False, trace_id: Callable[[], str] = str
 ) -> Iterator[None]:
-    """All of this process's logs go to `stream`, in this form, until the block ends.
+    """Send all logs of this process to `stream`, as `json` or `text`, until the block ends.
 
-    Other libraries are heard from warnings on, whatever the level: below, they write down what they send and receive.
+    Other libraries are logged from level WARNING: below it, they log the data they send and receive.
     """
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(Lines(form=form, content=content, trace=trace))
-    root, ours, server = (logging.getLogger(name) for name in ("", OURS, "uvicorn"))
-    before = [(logger, logger.level, logger.handlers[:], logger.propagate) for logger in (root, ours, server)]
+    handler.setFormatter(LineFormatter(form=form, content=content, trace_id=trace_id))
+    root, ours, server = (logging.getLogger(name) for name in ("", LOGGER_NAME, "uvicorn"))
+    previous = [(logger, logger.level, logger.handlers[:], logger.propagate) for logger in (root, ours, server)]
     root.handlers, ours.handlers, server.handlers = [handler], [], []
     root.setLevel(logging.WARNING)
     for logger in (ours, server):
         logger.setLevel(level.upper())
         logger.propagate = True
-    # The server's own line for each request has the whole address in it; ours has the route.
-    addresses = logging.getLogger("uvicorn.access")
-    was, addresses.disabled = addresses.disabled, True
+    # uvicorn's access log has full addresses; the event `request` has the route.
+    access_log = logging.getLogger("uvicorn.access")
+    was_disabled, access_log.disabled = access_log.disabled, True
     logging.captureWarnings(True)
     try:
         yield
     finally:
         logging.captureWarnings(False)
-        addresses.disabled = was
-        for logger, old_level, handlers, propagate in before:
+        access_log.disabled = was_disabled
+        for logger, old_level, handlers, propagate in previous:
             logger.setLevel(old_level)
             logger.handlers, logger.propagate = handlers, propagate
 
 
-class Lines(logging.Formatter):
-    """Makes a line of a record: JSON, or text for a person."""
+class LineFormatter(logging.Formatter):
+    """Formats a record as one line of JSON or text."""
 
-    def __init__(self, *, form: str, content: bool, trace: Callable[[], str]) -> None:
+    def __init__(self, *, form: str, content: bool, trace_id: Callable[[], str]) -> None:
         super().__init__()
         self._form = form
         self._content = content
-        self._trace = trace
+        self._trace_id = trace_id
 
     def format(self, record: logging.LogRecord) -> str:
-        told = {name: value for name, value in self._told(record).items() if value not in ("", None)}
-        told = {name: masked_all(value, masked) for name, value in told.items()}
+        fields = {name: value for name, value in self._fields(record).items() if value not in ("", None)}
+        fields = {name: redact_all(value, redact) for name, value in fields.items()}
         if self._form == "json":
-            return json.dumps(told, ensure_ascii=False)
-        time, level, event = (told.pop(name) for name in ("time", "level", "event"))
-        return " ".join([time, f"{level:<7}", event, *(f"{name}={_short(value)}" for name, value in told.items())])
+            return json.dumps(fields, ensure_ascii=False)
+        time, level, event = (fields.pop(name) for name in ("time", "level", "event"))
+        pairs = (f"{name}={_format_value(value)}" for name, value in fields.items())
+        return " ".join([time, f"{level:<7}", event, *pairs])
 
-    def _told(self, record: logging.LogRecord) -> dict[str, Any]:
-        ours = record.name == OURS
-        told: dict[str, Any] = {
+    def _fields(self, record: logging.LogRecord) -> dict[str, Any]:
+        is_event = record.name == LOGGER_NAME
+        fields: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
-            "event": record.getMessage() if ours else record.name,
+            "event": record.getMessage() if is_event else record.name,
             "request_id": request_id.get(),
-            "trace_id": self._trace(),
+            "trace_id": self._trace_id(),
         }
-        told |= getattr(record, _FIELDS, {})
-        if not ours:
-            told["place"] = f"{record.filename}:{record.lineno}"
-            if self._content or record.name.partition(".")[0] in _SPEAK_FREELY:
-                told["message"] = record.getMessage().strip()
+        fields |= getattr(record, _FIELDS, {})
+        if not is_event:
+            fields["place"] = f"{record.filename}:{record.lineno}"
+            if self._content or record.name.partition(".")[0] in _TRUSTED_LOGGERS:
+                fields["message"] = record.getMessage().strip()
         if record.exc_info and record.exc_info[1]:
-            told |= {"error": type(record.exc_info[1]).__name__, "frames": frames(record.exc_info[1])}
+            fields |= {"error": type(record.exc_info[1]).__name__, "frames": format_frames(record.exc_info[1])}
             if self._content:
-                told["text"] = str(record.exc_info[1])
-        return told
+                fields["text"] = str(record.exc_info[1])
+        return fields
 
 
-def frames(error: BaseException) -> list[str]:
-    """Where an error came from, innermost last: places in the code, none of its values."""
+def format_frames(error: BaseException) -> list[str]:
+    """The innermost frames of the traceback, innermost last, without any values."""
     places, step = [], error.__traceback__
     while step:
         code = step.tb_frame.f_code
         places.append(f"{Path(code.co_filename).name}:{step.tb_lineno} {code.co_name}")
         step = step.tb_next
-    return places[-_FRAMES:]
+    return places[-_MAX_FRAMES:]
 
 
-def _nothing(_error: BaseException | None) -> None:
-    """Spans are not written down; what comes of them is."""
+def _ignore_span_end(_error: BaseException | None) -> None:
+    """Spans are not logged; their results are."""
 
 
-def _short(value: Any) -> str:
+def _format_value(value: Any) -> str:
     text = f"{value:.3f}" if isinstance(value, float) else str(value)
     return json.dumps(text, ensure_ascii=False) if not text or set(text) & set(" \"='\n\r\t") else text

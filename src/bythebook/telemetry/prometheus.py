@@ -1,4 +1,4 @@
-"""Metrics: the figures as Prometheus reads them, of one process or of several that share a folder."""
+"""Prometheus metrics, of one process or of several that share a folder."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from bythebook.telemetry import listeners
-from bythebook.telemetry.registry import BUCKETS, FIGURES, Kind
+from bythebook.telemetry import active_listeners
+from bythebook.telemetry.registry import BUCKETS, METRICS, MetricKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -16,69 +16,73 @@ if TYPE_CHECKING:
 
     from prometheus_client import CollectorRegistry
 
-    from bythebook.telemetry import Ended
-    from bythebook.telemetry.registry import Figure
+    from bythebook.telemetry import OnSpanEnd
+    from bythebook.telemetry.registry import Metric
 
-# How several workers' values of a gauge make one. Those of a worker that has ended no longer count.
-_TOGETHER = {Kind.BALANCE: "livesum", Kind.LEVEL: "livemostrecent", Kind.WORST: "livemax"}
+# How the values of several workers become one. The values of a worker that has exited are dropped.
+_MULTIPROCESS_MODES = {
+    MetricKind.GAUGE_SUM: "livesum",
+    MetricKind.GAUGE_LATEST: "livemostrecent",
+    MetricKind.GAUGE_MAX: "livemax",
+}
 
 
-def clean(folder: Path) -> None:
-    """An empty folder for the figures of a new crew of workers. Call it before the first of them starts."""
+def clear_folder(folder: Path) -> None:
+    """Create the folder for the metrics of workers, or empty it. Call it before the first worker starts."""
     folder.mkdir(parents=True, exist_ok=True)
-    for left in folder.glob("*.db"):
-        left.unlink(missing_ok=True)
+    for file in folder.glob("*.db"):
+        file.unlink(missing_ok=True)
 
 
-class Metrics:
-    """Keeps every figure: in memory, or in files of `folder`, where the figures of all workers are added up."""
+class PrometheusListener:
+    """Collects all metrics: in memory, or in files of `folder`, where those of all workers are merged."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
         if folder:
-            _share(folder)
+            _use_shared_folder(folder)
         from prometheus_client import CollectorRegistry
 
         self._registry = CollectorRegistry()
-        self._known = {name: _made(figure, self._registry) for name, figure in FIGURES.items()}
-        self._kept: dict[tuple[str, ...], Callable[[float], None]] = {}
+        self._collectors = {name: _create_collector(metric, self._registry) for name, metric in METRICS.items()}
+        self._recorders: dict[tuple[str, ...], Callable[[float], None]] = {}
 
-    def began(self, name: str, _attributes: Mapping[str, Any], /) -> Ended:
-        before = time.perf_counter()
-        return lambda _error: self.counted("stage_seconds", time.perf_counter() - before, {"stage": name})
+    def on_span_start(self, name: str, _attributes: Mapping[str, Any], /) -> OnSpanEnd:
+        started = time.perf_counter()
+        return lambda _error: self.on_metric("stage_seconds", time.perf_counter() - started, {"stage": name})
 
-    def counted(self, name: str, value: float, labels: Mapping[str, str], /) -> None:
+    def on_metric(self, name: str, value: float, labels: Mapping[str, str], /) -> None:
         key = (name, *labels.values())
-        keep = self._kept.get(key)
-        if keep is None:
-            known = self._known[name]
-            one = known.labels(**labels) if labels else known
-            keep = self._kept[key] = _keeping(one, FIGURES[name].kind)
-        keep(value)
+        record = self._recorders.get(key)
+        if record is None:
+            collector = self._collectors[name]
+            child = collector.labels(**labels) if labels else collector
+            record = self._recorders[key] = _get_recorder(child, METRICS[name].kind)
+        record(value)
 
-    def happened(self, _event: str, _fields: Mapping[str, Any], /) -> None:
-        """Events are counted where they happen."""
+    def on_log_event(self, _event: str, _fields: Mapping[str, Any], /) -> None:
+        """Log events are not counted."""
 
     def render(self) -> tuple[bytes, str]:
-        """All figures as text, and what type of text it is. Reads files where there are several workers."""
+        """All metrics in the text format, and its content type. Reads files if there are several workers."""
         from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
         from prometheus_client.multiprocess import MultiProcessCollector
 
         registry = self._registry
         if self._folder:
-            _forget_the_dead(self._folder)
+            _remove_dead_workers(self._folder)
             registry = CollectorRegistry()
             MultiProcessCollector(registry, str(self._folder))
         return generate_latest(registry), CONTENT_TYPE_LATEST
 
 
-def installed() -> Metrics | None:
-    """The metrics that are being kept in this process, if any are."""
-    return next((listener for listener in listeners() if isinstance(listener, Metrics)), None)
+def find_listener() -> PrometheusListener | None:
+    """The installed listener of this class, if there is one."""
+    return next((listener for listener in active_listeners() if isinstance(listener, PrometheusListener)), None)
 
 
-def _share(folder: Path) -> None:
-    """Have the library keep values in files. It takes the folder from the environment, and from nowhere else."""
+def _use_shared_folder(folder: Path) -> None:
+    """Make the library keep values in files. It reads the folder only from the environment."""
     folder.mkdir(parents=True, exist_ok=True)
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
     from prometheus_client import values
@@ -86,32 +90,33 @@ def _share(folder: Path) -> None:
     values.ValueClass = values.MultiProcessValue()
 
 
-def _made(figure: Figure, registry: CollectorRegistry) -> Any:
+def _create_collector(metric: Metric, registry: CollectorRegistry) -> Any:
     from prometheus_client import Counter, Gauge, Histogram
 
-    if figure.kind is Kind.COUNT:
-        return Counter(figure.exported, figure.help, figure.labels, registry=registry)
-    if figure.kind is Kind.SECONDS:
-        return Histogram(figure.exported, figure.help, figure.labels, registry=registry, buckets=BUCKETS)
-    mode: Any = _TOGETHER[figure.kind]
-    return Gauge(figure.exported, figure.help, figure.labels, registry=registry, multiprocess_mode=mode)
+    name = metric.prometheus_name
+    if metric.kind is MetricKind.COUNTER:
+        return Counter(name, metric.help, metric.labels, registry=registry)
+    if metric.kind is MetricKind.HISTOGRAM:
+        return Histogram(name, metric.help, metric.labels, registry=registry, buckets=BUCKETS)
+    mode: Any = _MULTIPROCESS_MODES[metric.kind]
+    return Gauge(name, metric.help, metric.labels, registry=registry, multiprocess_mode=mode)
 
 
-def _keeping(one: Any, kind: Kind) -> Callable[[float], None]:
-    ways = {Kind.COUNT: "inc", Kind.BALANCE: "inc", Kind.SECONDS: "observe", Kind.LEVEL: "set", Kind.WORST: "set"}
-    keep: Callable[[float], None] = getattr(one, ways[kind])
-    return keep
+def _get_recorder(child: Any, kind: MetricKind) -> Callable[[float], None]:
+    methods = {MetricKind.COUNTER: "inc", MetricKind.GAUGE_SUM: "inc", MetricKind.HISTOGRAM: "observe"}
+    record: Callable[[float], None] = getattr(child, methods.get(kind, "set"))
+    return record
 
 
-def _forget_the_dead(folder: Path) -> None:
-    """Drop what ended workers were doing when they ended. What they have counted stays."""
+def _remove_dead_workers(folder: Path) -> None:
+    """Drop the gauges of workers that have exited. Their counters stay."""
     from prometheus_client.multiprocess import mark_process_dead
 
     for pid in {int(path.stem.rpartition("_")[2]) for path in folder.glob("gauge_live*.db")}:
         try:
             os.kill(pid, 0)
         except ProcessLookupError:
-            # Another worker may be tidying up as well.
+            # Another worker may remove the same files.
             with suppress(FileNotFoundError):
                 mark_process_dead(pid, str(folder))
         except PermissionError:

@@ -1,4 +1,4 @@
-"""Masking: no secret leaves this process in a log, a trace or an error, however it got into the text."""
+"""Redaction: removes secrets from logs, traces and errors, wherever they occur in a text."""
 
 from __future__ import annotations
 
@@ -14,57 +14,59 @@ if TYPE_CHECKING:
 
 MASK = "********"
 
-LONG_ENOUGH = 8
-"""A shorter secret is hidden only where it stands alone: it may be a part of any word."""
+MIN_SUBSTRING_LENGTH = 8
+"""A shorter secret is redacted only as a whole word, because it may be a part of other words."""
 
 _PATTERNS = (
-    r"(?<=://)[^\s/@:\"']*:[^\s/\"']*(?=@)",  # the user and password of an address, also of one we do not know
+    r"(?<=://)[^\s/@:\"']*:[^\s/\"']*(?=@)",  # user and password of any URL
     r"(?<=\bbearer )\s*[^\s\"',]+",
     r"(?<=\bbasic )\s*[A-Za-z0-9+/=]{8,}",
-    r"\bbtb(?:site)?_[\w-]{8,}",  # our own keys, which we keep only as hashes
+    r"\bbtb(?:site)?_[\w-]{8,}",  # API keys and site tokens, which are stored only as hashes
     r"\bsk-[\w-]{8,}",
 )
 
 
-def masking(secrets: Iterable[str]) -> Callable[[str], str]:
-    """What takes these secrets, and everything that is shaped like one, out of a text."""
-    known = sorted({form for secret in secrets if secret for form in _forms(secret)}, key=len, reverse=True)
-    anything = re.compile("|".join([*map(_pattern, known), *_PATTERNS]), re.IGNORECASE)
-    return lambda text: anything.sub(MASK, text)
+def build_redactor(secrets: Iterable[str]) -> Callable[[str], str]:
+    """A function that replaces these secrets, and everything with the shape of one, in a text."""
+    variants = sorted(
+        {form for secret in secrets if secret for form in _encode_variants(secret)}, key=len, reverse=True
+    )
+    pattern = re.compile("|".join([*map(_secret_pattern, variants), *_PATTERNS]), re.IGNORECASE)
+    return lambda text: pattern.sub(MASK, text)
 
 
-def hide(secrets: Iterable[str]) -> None:
-    """Take these secrets out of every text that leaves this process."""
-    # Most commands never have anything to mask.
-    made: list[Callable[[str], str]] = []
+def register_secrets(secrets: Iterable[str]) -> None:
+    """Redact these secrets in every text that leaves this process."""
+    # Compiled on first use: most commands have no text to redact.
+    redactor: list[Callable[[str], str]] = []
 
-    def mask(text: str) -> str:
-        if not made:
-            made.append(masking(secrets))
-        return made[0](text)
+    def redact(text: str) -> str:
+        if not redactor:
+            redactor.append(build_redactor(secrets))
+        return redactor[0](text)
 
-    telemetry.hide(mask)
+    telemetry.set_redaction(redact)
 
 
-def masked_all(value: Any, mask: Callable[[str], str]) -> Any:
-    """The same value with every text in it masked."""
+def redact_all(value: Any, mask: Callable[[str], str]) -> Any:
+    """The value with every text in it redacted."""
     if isinstance(value, str):
         return mask(value)
     if isinstance(value, dict):
-        return {mask(str(name)): masked_all(inner, mask) for name, inner in value.items()}
+        return {mask(str(name)): redact_all(inner, mask) for name, inner in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [masked_all(inner, mask) for inner in value]
+        return [redact_all(inner, mask) for inner in value]
     return value if isinstance(value, int | float | None) else mask(str(value))
 
 
-def _forms(secret: str) -> Iterator[str]:
-    """A secret as it is, and as it looks inside an address, a JSON text or a Python literal."""
+def _encode_variants(secret: str) -> Iterator[str]:
+    """The secret itself, and as written in a URL, in JSON and in a Python literal."""
     yield secret
     yield quote(secret, safe="")
     yield json.dumps(secret)[1:-1]
     yield repr(secret)[1:-1]
 
 
-def _pattern(secret: str) -> str:
+def _secret_pattern(secret: str) -> str:
     exact = re.escape(secret)
-    return exact if len(secret) >= LONG_ENOUGH else rf"(?<!\w){exact}(?!\w)"
+    return exact if len(secret) >= MIN_SUBSTRING_LENGTH else rf"(?<!\w){exact}(?!\w)"

@@ -1,7 +1,4 @@
-"""Every span and every event there is. `docs/observing.md` has the same tables; a test compares them.
-
-Every figure that is kept, and what it counts. `docs/observing.md` has the same table; a test compares them.
-"""
+"""The names of all spans, log events and metrics. A test compares them with the tables in `docs/observing.md`."""
 
 from __future__ import annotations
 
@@ -12,112 +9,116 @@ from enum import StrEnum
 SPANS = {
     "request": "an HTTP request, to its last byte",
     "question": "a question, from its arrival to its answer",
-    "opening the book": "opening the current generation, or waiting until somebody else has",
-    "waiting for an earlier question": "waiting until an earlier question of the same conversation is answered",
-    "understanding the question": "making a follow-up stand alone, by a model where there is one",
-    "embedding": "turning the question into a vector",
-    "searching": "finding the passages",
-    "weighing": "reading the passages closely: do they cover the question?",
-    "generating": "the model speaks",
-    "proving": "finding a quote for every sentence of the model",
-    "remembering": "keeping the turn in its conversation",
-    "call": "a call to a service outside, with its retries",
-    "ingest": "reading sources into the book",
-    "reading": "what has changed in the sources, cut into chunks",
-    "embedding chunks": "chunks become vectors",
-    "writing": "a new generation is written and published",
+    "opening the book": "opening the current generation of the index, or waiting for another request to open it",
+    "waiting for an earlier question": "waiting for the answer to an earlier question of the same conversation",
+    "understanding the question": "rewriting a follow-up as a stand-alone question, by a model if there is one",
+    "embedding": "embedding the question",
+    "searching": "searching the index for passages",
+    "weighing": "checking whether the passages answer the question",
+    "generating": "generating the answer with the language model",
+    "proving": "verifying each sentence of the model with a quote",
+    "remembering": "storing the turn in its conversation",
+    "call": "a call to an upstream service, with its retries",
+    "ingest": "ingesting the sources into the index",
+    "reading": "reading the changed pages and splitting them into chunks",
+    "embedding chunks": "embedding the chunks",
+    "writing": "writing and publishing a new generation of the index",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """An event: how much it matters, what it means, and what is told with it."""
+class LogEvent:
+    """A log event: its level, its meaning and its fields."""
 
     level: int
     help: str
     fields: tuple[str, ...]
 
 
-EVENTS = {
-    "request": Told(logging.INFO, "a request was answered", ("method", "route", "status", "seconds", "bytes")),
-    "question": Told(
+LOG_EVENTS = {
+    "request": LogEvent(logging.INFO, "a request was answered", ("method", "route", "status", "seconds", "bytes")),
+    "question": LogEvent(
         logging.INFO,
-        "a question has its answer",
+        "a question was answered",
         (
             *("outcome", "model", "seconds", "first_token_seconds", "tokens", "passages", "cache_hit", "generation"),
             *("question", "selected_text", "answer"),
         ),
     ),
-    "question_failed": Told(
-        logging.WARNING, "a question has no answer", ("error", "stage", "message", "seconds", "question")
+    "question_failed": LogEvent(
+        logging.WARNING, "a question failed", ("error", "stage", "message", "seconds", "question")
     ),
-    "state": Told(logging.DEBUG, "a question has come to this state", ("state",)),
-    "call": Told(logging.DEBUG, "an outside call has come to this state", ("upstream", "stage", "state", "attempt")),
-    "call_retrying": Told(
-        logging.WARNING, "an outside call is tried again", ("upstream", "stage", "state", "attempt", "wait", "error")
+    "state_changed": LogEvent(logging.DEBUG, "a question entered this state", ("state",)),
+    "call": LogEvent(logging.DEBUG, "an upstream call entered this state", ("upstream", "stage", "state", "attempt")),
+    "call_retrying": LogEvent(
+        logging.WARNING, "an upstream call is retried", ("upstream", "stage", "state", "attempt", "wait", "error")
     ),
-    "call_failed": Told(
-        logging.WARNING, "an outside call was given up", ("upstream", "stage", "state", "attempt", "error")
+    "call_failed": LogEvent(
+        logging.WARNING, "an upstream call failed for the last time", ("upstream", "stage", "state", "attempt", "error")
     ),
-    "breaker": Told(logging.WARNING, "a circuit breaker has changed", ("upstream", "state")),
-    "aside_failed": Told(logging.WARNING, "what a server does beside answering has failed", ("error",)),
-    "not_swept": Told(logging.WARNING, "what is old could not be forgotten now", ("error",)),
-    "notes_lost": Told(logging.WARNING, "what was asked could not be written down", ("count", "error")),
-    "opened": Told(logging.INFO, "a generation of the book was opened", ("generation", "pages", "chunks")),
-    "ingested": Told(
+    "circuit_breaker_changed": LogEvent(logging.WARNING, "a circuit breaker changed its state", ("upstream", "state")),
+    "background_task_failed": LogEvent(logging.WARNING, "a background task of the server failed", ("error",)),
+    "cleanup_failed": LogEvent(logging.WARNING, "expired records could not be deleted", ("error",)),
+    "answer_log_lost": LogEvent(logging.WARNING, "entries of the answer log could not be stored", ("count", "error")),
+    "index_opened": LogEvent(logging.INFO, "a generation of the index was opened", ("generation", "pages", "chunks")),
+    "ingest_completed": LogEvent(
         logging.INFO,
-        "sources were read into the book",
+        "an ingest published a generation of the index",
         ("generation", "pages", "chunks", "added", "changed", "removed", "skipped", "embedded", "seconds"),
     ),
 }
 
 
-class Kind(StrEnum):
-    """How the values of a figure make one."""
+class MetricKind(StrEnum):
+    """The type of a metric, and how the values of several workers become one."""
 
-    COUNT = "counter"
-    """They add up, and never go down."""
-    SECONDS = "histogram"
-    """They are spread over buckets of time."""
-    BALANCE = "sum of workers"
-    """They add up and go down again: what is going on now, in all workers together."""
-    LEVEL = "newest value"
-    """The newest one stands."""
-    WORST = "highest of workers"
-    """The newest one of each worker; of several workers, the highest."""
+    COUNTER = "counter"
+    """Values are added and never decrease."""
+    HISTOGRAM = "histogram"
+    """Values are durations, counted in the `BUCKETS`."""
+    GAUGE_SUM = "sum of workers"
+    """Values are added and subtracted: the current number over all workers."""
+    GAUGE_LATEST = "newest value"
+    """The latest value of any worker."""
+    GAUGE_MAX = "highest of workers"
+    """The highest of the latest values of the workers."""
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class Metric:
     name: str
-    kind: Kind
+    kind: MetricKind
     help: str
     labels: tuple[str, ...] = ()
 
     @property
-    def exported(self) -> str:
-        """Its name for Prometheus."""
-        return f"bythebook_{self.name}_total" if self.kind is Kind.COUNT else f"bythebook_{self.name}"
+    def prometheus_name(self) -> str:
+        return f"bythebook_{self.name}_total" if self.kind is MetricKind.COUNTER else f"bythebook_{self.name}"
 
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
-FIGURES = {
-    figure.name: figure
-    for figure in (
-        Figure("requests", Kind.COUNT, "HTTP requests that were answered.", ("method", "route", "status")),
-        Figure("request_seconds", Kind.SECONDS, "How long a request took, to its last byte.", ("route",)),
-        Figure("readers", Kind.BALANCE, "Questions and searches that are being answered now."),
-        Figure("shed", Kind.COUNT, "Requests that were turned away to protect the others.", ("reason",)),
-        Figure("questions", Kind.COUNT, "Questions by how they ended.", ("outcome",)),
-        Figure("first_token_seconds", Kind.SECONDS, "From the question to the first word a reader sees."),
-        Figure("tokens", Kind.COUNT, "Tokens that models have read and written, by their own count.", ("kind",)),
-        Figure("stage_seconds", Kind.SECONDS, "How long each stage took.", ("stage",)),
-        Figure("calls", Kind.COUNT, "Calls to services outside, by each state they came to.", ("upstream", "state")),
-        Figure("call_seconds", Kind.SECONDS, "How long an outside call took, with its retries.", ("upstream",)),
-        Figure("breaker", Kind.WORST, "The circuit breaker: 0 closed, 1 half open, 2 open.", ("upstream",)),
-        Figure("index_generation", Kind.LEVEL, "The number of the generation that answers."),
-        Figure("pages", Kind.LEVEL, "Pages in that generation."),
-        Figure("chunks", Kind.LEVEL, "Chunks in that generation."),
+METRICS = {
+    metric.name: metric
+    for metric in (
+        Metric("requests", MetricKind.COUNTER, "Answered HTTP requests.", ("method", "route", "status")),
+        Metric("request_seconds", MetricKind.HISTOGRAM, "Duration of requests, to the last byte.", ("route",)),
+        Metric("active_requests", MetricKind.GAUGE_SUM, "Questions and searches in progress."),
+        Metric(
+            "rejected_requests",
+            MetricKind.COUNTER,
+            "Requests rejected: capacity, rate, shutdown.",
+            ("reason",),
+        ),
+        Metric("questions", MetricKind.COUNTER, "Questions by outcome.", ("outcome",)),
+        Metric("first_token_seconds", MetricKind.HISTOGRAM, "Time from the question to the first streamed text."),
+        Metric("tokens", MetricKind.COUNTER, "Tokens of the prompts and completions of models.", ("kind",)),
+        Metric("stage_seconds", MetricKind.HISTOGRAM, "Duration of each stage.", ("stage",)),
+        Metric("calls", MetricKind.COUNTER, "State changes of upstream calls.", ("upstream", "state")),
+        Metric("call_seconds", MetricKind.HISTOGRAM, "Duration of upstream calls, with retries.", ("upstream",)),
+        Metric("circuit_breaker", MetricKind.GAUGE_MAX, "State: 0 closed, 1 half open, 2 open.", ("upstream",)),
+        Metric("index_generation", MetricKind.GAUGE_LATEST, "Number of the generation in use."),
+        Metric("pages", MetricKind.GAUGE_LATEST, "Pages of the generation in use."),
+        Metric("chunks", MetricKind.GAUGE_LATEST, "Chunks of the generation in use."),
     )
 }

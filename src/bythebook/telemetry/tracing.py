@@ -1,4 +1,4 @@
-"""Traces: every span as OpenTelemetry knows it, below the request it belongs to, also one that began elsewhere."""
+"""OpenTelemetry traces: every span below the span of its request, which may continue a trace of the client."""
 
 from __future__ import annotations
 
@@ -10,82 +10,85 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from bythebook.errors import BookError, ConfigurationError
-from bythebook.telemetry import CONTENT, masked, request_id
-from bythebook.telemetry.redaction import masked_all
+from bythebook.telemetry import CONTENT_FIELDS, redact, request_id
+from bythebook.telemetry.redaction import redact_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from opentelemetry.trace import TracerProvider
 
-    from bythebook.telemetry import Ended
+    from bythebook.telemetry import OnSpanEnd
 
 TRACEPARENT = "traceparent"
 _KINDS = {"request": SpanKind.SERVER, "call": SpanKind.CLIENT}
 
 
-class Traces:
-    """Tells a tracer provider. Content never becomes part of a trace, whatever is logged."""
+class TracingListener:
+    """Sends spans to a tracer provider. Content is never part of a trace, even if it is logged."""
 
     def __init__(self, provider: TracerProvider) -> None:
         self._tracer = provider.get_tracer("bythebook")
 
-    def began(self, name: str, attributes: Mapping[str, Any], /) -> Ended:
-        before = context.get_current()
-        parent = before
-        if arrived := attributes.get(TRACEPARENT):
-            parent = TraceContextTextMapPropagator().extract({TRACEPARENT: arrived}, context=before)
-        span = self._tracer.start_span(name, parent, _KINDS.get(name, SpanKind.INTERNAL), dict(_told(attributes)))
-        within = trace.set_span_in_context(span, parent)
-        context.attach(within)
+    def on_span_start(self, name: str, attributes: Mapping[str, Any], /) -> OnSpanEnd:
+        previous = parent = context.get_current()
+        if traceparent := attributes.get(TRACEPARENT):
+            parent = TraceContextTextMapPropagator().extract({TRACEPARENT: traceparent}, context=previous)
+        span = self._tracer.start_span(
+            name, parent, _KINDS.get(name, SpanKind.INTERNAL), dict(_to_attributes(attributes))
+        )
+        current = trace.set_span_in_context(span, parent)
+        context.attach(current)
 
-        def ended(error: BaseException | None) -> None:
+        def end(error: BaseException | None) -> None:
             if isinstance(error, Exception):
-                span.set_status(Status(StatusCode.ERROR, error_name(error)))
-                span.set_attribute("error.type", error_name(error))
+                span.set_status(Status(StatusCode.ERROR, error_type(error)))
+                span.set_attribute("error.type", error_type(error))
             span.end()
-            # A generator may be closed by another task than it was begun by. What stands there is left alone.
-            if context.get_current() is within:
-                context.attach(before)
+            # A generator may be closed in another task, whose context must not change.
+            if context.get_current() is current:
+                context.attach(previous)
 
-        return ended
+        return end
 
-    def counted(self, _name: str, _value: float, _labels: Mapping[str, str], /) -> None:
-        """Figures are not part of a trace."""
+    def on_metric(self, _name: str, _value: float, _labels: Mapping[str, str], /) -> None:
+        """Metrics are not part of a trace."""
 
-    def happened(self, event: str, fields: Mapping[str, Any], /) -> None:
-        """Beside an event in the current span, or more about that span where they have the same name."""
+    def on_log_event(self, event: str, fields: Mapping[str, Any], /) -> None:
+        """Add an event to the current span, or attributes if the span has the same name."""
         span = trace.get_current_span()
         if getattr(span, "name", None) == event:
-            span.set_attributes(dict(_told(fields)))
+            span.set_attributes(dict(_to_attributes(fields)))
         else:
-            span.add_event(event, dict(_told(fields)))
+            span.add_event(event, dict(_to_attributes(fields)))
 
 
-def current_trace() -> str:
-    """The id of the trace this code runs in; empty outside of any."""
-    told = trace.get_current_span().get_span_context()
-    return f"{told.trace_id:032x}" if told.is_valid else ""
+def current_trace_id() -> str:
+    """The id of the current trace; empty outside of a trace."""
+    current = trace.get_current_span().get_span_context()
+    return f"{current.trace_id:032x}" if current.is_valid else ""
 
 
 @contextmanager
-def exporting() -> Iterator[TracerProvider]:
-    """Whoever was set up to take traces, or else an exporter to where the OTEL_ variables point.
+def open_tracer_provider() -> Iterator[TracerProvider]:
+    """The tracer provider of the process if one is set, else an OTLP exporter configured by the OTEL_ variables.
 
-    What has not been sent yet is sent at the end.
+    The exporter is flushed at the end of the block.
     """
-    if not isinstance(given := trace.get_tracer_provider(), trace.ProxyTracerProvider):
-        yield given
+    if not isinstance(configured := trace.get_tracer_provider(), trace.ProxyTracerProvider):
+        yield configured
         return
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import OTELResourceDetector, Resource
-        from opentelemetry.sdk.trace import TracerProvider as Exporting
+        from opentelemetry.sdk.trace import TracerProvider as SdkTracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ModuleNotFoundError as exc:
         raise ConfigurationError("traces need an exporter. Run: pip install 'bythebook[traces]'.") from exc
-    # OTEL_SERVICE_NAME wins over our name.
-    provider = Exporting(resource=Resource({"service.name": "bythebook"}).merge(OTELResourceDetector().detect()))
+    # OTEL_SERVICE_NAME takes precedence over this name.
+    provider = SdkTracerProvider(
+        resource=Resource({"service.name": "bythebook"}).merge(OTELResourceDetector().detect())
+    )
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     try:
         yield provider
@@ -93,14 +96,14 @@ def exporting() -> Iterator[TracerProvider]:
         provider.shutdown()
 
 
-def error_name(error: BaseException) -> str:
-    """What kind of error it is. Its message may quote anything and is no part of a trace."""
+def error_type(error: BaseException) -> str:
+    """The type of the error. Its message may quote content and is not traced."""
     return error.code if isinstance(error, BookError) else type(error).__name__
 
 
-def _told(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    if identity := request_id.get():
-        yield "request_id", identity
+def _to_attributes(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    if current_request := request_id.get():
+        yield "request_id", current_request
     for name, value in fields.items():
-        if name not in CONTENT and name not in (TRACEPARENT, "message", "frames") and value is not None:
-            yield name, masked_all(value, masked)
+        if name not in CONTENT_FIELDS and name not in (TRACEPARENT, "message", "frames") and value is not None:
+            yield name, redact_all(value, redact)

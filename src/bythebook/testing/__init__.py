@@ -1,47 +1,55 @@
-"""Testing: what we test with, for you to test with too.
+"""Scripted servers and virtual clocks for tests. The manual is `docs/testing.md`.
 
-`ScriptedServer` is a real HTTP server on a real socket that speaks OpenAI's chat completions. It says what a script
-tells it to, in any provider's dialect, and fails in every way a provider fails, as often as you like and the same way
-each time. `python -m bythebook.testing` runs it on its own. `ScriptedEmbeddings` does the same for vectors, in the
-words of Cohere and of OpenAI. The manual is `docs/testing.md`.
+`ScriptedServer` is a real HTTP server on a local socket with the API of OpenAI's chat completions. Its replies are
+scripted, it imitates the quirks of other providers, and it injects faults reproducibly. `ScriptedEmbeddings` does the
+same for the embedding APIs of Cohere and OpenAI. `python -m bythebook.testing` runs a server.
 """
 
-from bythebook.testing.clock import SkippingLoop, StandingLoop, skipping_time, standing_time
+from bythebook.testing.clock import AutojumpLoop, ManualClockLoop, autojump_clock, manual_clock
 from bythebook.testing.embeddings import (
-    Allowance,
     EmbeddingFault,
     EmbeddingFaults,
     EmbeddingReply,
     EmbeddingRequest,
+    RequestQuota,
     ScriptedEmbeddings,
 )
-from bythebook.testing.faults import Faults
-from bythebook.testing.replies import EVERYDAY_FAULTS, Fault, Quirk, Reply, Request, Script, ToolCall, Usage
+from bythebook.testing.replies import (
+    DEFAULT_FAULTS,
+    CompletionRequest,
+    CompletionScript,
+    Fault,
+    Faults,
+    Quirk,
+    ScriptedReply,
+    ScriptedToolCall,
+    ScriptedUsage,
+)
 from bythebook.testing.scripted_models import cooperative_model, injectable_model
-from bythebook.testing.server import Exchange, ScriptedServer
+from bythebook.testing.server import RecordedExchange, ScriptedServer
 
 __all__ = [
-    "EVERYDAY_FAULTS",
-    "Allowance",
+    "DEFAULT_FAULTS",
+    "AutojumpLoop",
+    "CompletionRequest",
+    "CompletionScript",
     "EmbeddingFault",
     "EmbeddingFaults",
     "EmbeddingReply",
     "EmbeddingRequest",
-    "Exchange",
     "Fault",
     "Faults",
+    "ManualClockLoop",
     "Quirk",
-    "Reply",
-    "Request",
-    "Script",
+    "RecordedExchange",
+    "RequestQuota",
     "ScriptedEmbeddings",
+    "ScriptedReply",
     "ScriptedServer",
-    "SkippingLoop",
-    "StandingLoop",
-    "ToolCall",
-    "Usage",
+    "ScriptedToolCall",
+    "ScriptedUsage",
+    "autojump_clock",
     "cooperative_model",
     "injectable_model",
-    "skipping_time",
-    "standing_time",
+    "manual_clock",
 ]

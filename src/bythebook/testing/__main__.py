@@ -1,4 +1,4 @@
-"""`python -m bythebook.testing`: the scripted servers on their own."""
+"""`python -m bythebook.testing`: run a scripted server."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bythebook.testing import (
-    EVERYDAY_FAULTS,
-    Allowance,
+    DEFAULT_FAULTS,
     EmbeddingFault,
     EmbeddingFaults,
     EmbeddingReply,
     Fault,
     Faults,
     Quirk,
-    Reply,
+    RequestQuota,
     ScriptedEmbeddings,
+    ScriptedReply,
     ScriptedServer,
     cooperative_model,
 )
@@ -28,30 +28,38 @@ from bythebook.testing import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bythebook.testing import Request
+    from bythebook.testing import CompletionRequest
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m bythebook.testing", description="A server of models that fails on demand."
+        prog="python -m bythebook.testing", description="An OpenAI-compatible server that fails on demand."
     )
     parser.add_argument("--port", type=int, default=8181)
     parser.add_argument(
-        "--fail", type=float, default=0.0, metavar="RATE", help="the share of requests that fail, 0 to 1"
+        "--fail", type=float, default=0.0, metavar="RATE", help="the fraction of requests that fail, 0 to 1"
     )
-    parser.add_argument("--seed", type=int, default=0, help="the same seed fails the same way")
+    parser.add_argument("--seed", type=int, default=0, help="the seed that determines the faults")
     faults = list(dict.fromkeys([*map(str, Fault), *map(str, EmbeddingFault)]))
-    parser.add_argument("--fault", action="append", choices=faults, help="only these, may be repeated")
+    parser.add_argument("--fault", action="append", choices=faults, help="inject only this fault; may be repeated")
     parser.add_argument("--quirk", action="append", type=Quirk, choices=list(Quirk), default=[], help="may be repeated")
-    parser.add_argument("--text", default="", help="always say this; otherwise answer from the passages in the prompt")
+    parser.add_argument(
+        "--text", default="", help="a fixed answer; by default the server answers from the passages in the prompt"
+    )
     parser.add_argument("--delay-first", type=float, default=0.0, metavar="S", help="seconds to the first word")
     parser.add_argument("--delay-token", type=float, default=0.0, metavar="S", help="seconds to each further word")
-    parser.add_argument("--embeddings", action="store_true", help="send vectors, as Cohere and OpenAI do")
-    parser.add_argument("--dimension", type=int, default=1024, metavar="N", help="of the vectors")
     parser.add_argument(
-        "--per-minute", type=int, default=0, metavar="N", help="refuse further requests for vectors, as for a trial key"
+        "--embeddings", action="store_true", help="serve embeddings instead, with the APIs of Cohere and OpenAI"
     )
-    parser.add_argument("--key", default="", help="the only API key to accept; any, unless given")
+    parser.add_argument("--dimension", type=int, default=1024, metavar="N", help="the dimension of the vectors")
+    parser.add_argument(
+        "--per-minute",
+        type=int,
+        default=0,
+        metavar="N",
+        help="the maximum number of embedding requests per minute, as for a trial key",
+    )
+    parser.add_argument("--key", default="", help="the API key to accept; by default any")
     return parser.parse_args(arguments)
 
 
@@ -61,10 +69,10 @@ async def serve(chosen: argparse.Namespace) -> None:
         sys.stderr.write(f"Listening on {address}, Ctrl-C to stop.\n")
         sys.stderr.flush()
         try:
-            await _told_to_stop()
+            await _wait_for_signal()
         finally:
             counts = ", ".join(f"{name} {count}" for name, count in server.counters.most_common())
-            sys.stderr.write(f"\n{counts or 'Nobody came.'}\n")
+            sys.stderr.write(f"\n{counts or 'No requests.'}\n")
 
 
 def _embeddings(chosen: argparse.Namespace) -> ScriptedEmbeddings:
@@ -74,24 +82,24 @@ def _embeddings(chosen: argparse.Namespace) -> ScriptedEmbeddings:
         EmbeddingFaults(chosen.fail, seed=chosen.seed, kinds=kinds, otherwise=reply),
         dimension=chosen.dimension,
         key=chosen.key,
-        allowance=Allowance(chosen.per_minute) if chosen.per_minute else None,
+        quota=RequestQuota(chosen.per_minute) if chosen.per_minute else None,
         port=chosen.port,
     )
 
 
 def _completions(chosen: argparse.Namespace) -> ScriptedServer:
-    def script(request: Request) -> Reply:
-        reply = Reply(chosen.text) if chosen.text else cooperative_model(request)
+    def script(request: CompletionRequest) -> ScriptedReply:
+        reply = ScriptedReply(chosen.text) if chosen.text else cooperative_model(request)
         return replace(reply, delay_first=chosen.delay_first, delay_token=chosen.delay_token)
 
-    kinds = tuple(map(Fault, chosen.fault)) if chosen.fault else EVERYDAY_FAULTS
+    kinds = tuple(map(Fault, chosen.fault)) if chosen.fault else DEFAULT_FAULTS
     faults = Faults(chosen.fail, seed=chosen.seed, kinds=kinds)
     return ScriptedServer(script, faults=faults, quirks=chosen.quirk, key=chosen.key, port=chosen.port)
 
 
-async def _told_to_stop() -> None:
+async def _wait_for_signal() -> None:
     stop = asyncio.Event()
-    with suppress(NotImplementedError):  # Windows has no such signal; Ctrl-C works there all the same.
+    with suppress(NotImplementedError):  # Windows has no SIGTERM handler; Ctrl-C works there.
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     await stop.wait()
 

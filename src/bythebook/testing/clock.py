@@ -1,4 +1,4 @@
-"""Clocks for tests of a thirty-second deadline that take no time: one skips every pause, one goes when it is told."""
+"""Event loops with a virtual clock, so that a test of a thirty-second deadline takes no time."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 
 
-class SkippingLoop(asyncio.SelectorEventLoop):
-    """An event loop that never waits: its clock stands still while anything runs and jumps to the next timer.
+class AutojumpLoop(asyncio.SelectorEventLoop):
+    """An event loop that never waits: when it is idle, its clock jumps to the next timer.
 
-    For work within this process. A reply over a real socket takes real time, which this clock does not know of.
+    It is for work inside this process. A reply over a real socket takes real time, which this clock does not measure.
     """
 
     def __init__(self) -> None:
-        self._moment = 0.0
-        super().__init__(_SkippingSelector(self))
+        self._now = 0.0
+        super().__init__(_AutojumpSelector(self))
 
     def time(self) -> float:
-        return self._moment
+        return self._now
 
     def skip(self, seconds: float) -> None:
-        self._moment += seconds
+        self._now += seconds
 
 
-class _SkippingSelector(selectors.SelectSelector):
-    def __init__(self, loop: SkippingLoop) -> None:
+class _AutojumpSelector(selectors.SelectSelector):
+    def __init__(self, loop: AutojumpLoop) -> None:
         super().__init__()
         self._loop = loop
 
@@ -44,40 +44,40 @@ class _SkippingSelector(selectors.SelectSelector):
         return ready
 
 
-class StandingLoop(asyncio.SelectorEventLoop):
-    """An event loop whose clock stands still until it is told to `skip`. Threads and sockets go on as ever.
+class ManualClockLoop(asyncio.SelectorEventLoop):
+    """An event loop whose clock advances only by `skip`. Threads and sockets work as usual.
 
-    For tests of what happens when time is over: nothing that is slow because the machine is can be late here.
+    It is for tests of timeouts: a slow machine cannot exceed a deadline on this clock.
     """
 
     def __init__(self) -> None:
-        self._moment = 0.0
-        super().__init__(_UntilWoken())
+        self._now = 0.0
+        super().__init__(_ManualClockSelector())
 
     def time(self) -> float:
-        return self._moment
+        return self._now
 
     def skip(self, seconds: float) -> None:
-        self._moment += seconds
+        self._now += seconds
 
 
-class _UntilWoken(selectors.SelectSelector):
+class _ManualClockSelector(selectors.SelectSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        # A timer in the future is none to wait for: its moment comes only after something else has happened.
+        # Never wait for a timer: its time comes only with a call of `skip`.
         return super().select(None if timeout else timeout)
 
 
-def skipping_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Run an async test on a `SkippingLoop`."""
-    return _on(SkippingLoop, test)
+def autojump_clock(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """Run an async test on a `AutojumpLoop`."""
+    return _run_on(AutojumpLoop, test)
 
 
-def standing_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Run an async test on a `StandingLoop`."""
-    return _on(StandingLoop, test)
+def manual_clock(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """Run an async test on a `ManualClockLoop`."""
+    return _run_on(ManualClockLoop, test)
 
 
-def _on(
+def _run_on(
     loop: Callable[[], asyncio.AbstractEventLoop], test: Callable[P, Coroutine[Any, Any, None]]
 ) -> Callable[P, None]:
     @functools.wraps(test)

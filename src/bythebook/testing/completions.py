@@ -1,79 +1,196 @@
-"""A reply in the words of OpenAI's chat completions, whole or in chunks."""
+"""OpenAI's chat completions on the wire: response bodies, stream chunks, and sending them with faults."""
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bythebook.testing.replies import Quirk, Usage
+from bythebook.testing.replies import Fault, Quirk, ScriptedUsage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from bythebook.testing.replies import Reply, Request, ToolCall
+    from bythebook.testing.connection import Connection
+    from bythebook.testing.replies import CompletionRequest, ScriptedReply, ScriptedToolCall
 
 Json = dict[str, Any]
 
 _ARGUMENTS_PIECE = 8
+_DONE = b"data: [DONE]\n\n"
+_STREAM_HEAD = {"content-type": "text/event-stream", "cache-control": "no-cache", "transfer-encoding": "chunked"}
+_TRUNCATED_JSON = '{"choices": [{"index": 0, "delta": {"content": '
+_REFUSALS: dict[Fault | None, tuple[int, str]] = {
+    Fault.RATE_LIMIT: (429, "rate_limit_exceeded"),
+    Fault.SERVER_ERROR: (500, ""),
+}
+
+
+async def send_reply(
+    connection: Connection, request: CompletionRequest, reply: ScriptedReply, *, quirks: frozenset[Quirk]
+) -> None:
+    """Send the reply, or the part of it that precedes its fault."""
+    status, code = _REFUSALS.get(reply.fault, (reply.status, reply.error_code))
+    await connection.pause(reply.delay_first)
+    if status >= 400:
+        headers = {"retry-after": reply.retry_after} if reply.retry_after else {}
+        connection.send_json(
+            build_error(status, code=code, message=reply.error_message), status=status, headers=headers
+        )
+    elif reply.fault_after == 0 and await _break_connection(connection, reply.fault):
+        return
+    elif request.streams:
+        await _send_stream(connection, reply, build_chunks(request, reply, quirks))
+    else:
+        await _send_whole(connection, reply, build_completion(request, reply, quirks))
+
+
+async def _break_connection(connection: Connection, fault: Fault | None) -> bool:
+    """Apply a fault of the connection. True if the fault is of that kind."""
+    if fault is Fault.HANG:
+        await connection.hang()
+    elif fault is Fault.RESET:
+        connection.reset()
+    elif fault is Fault.HALF_CLOSE:
+        await connection.half_close()
+    return fault in (Fault.HANG, Fault.RESET, Fault.HALF_CLOSE)
+
+
+async def _send_stream(connection: Connection, reply: ScriptedReply, chunks: Chunks) -> None:
+    connection.send_head(200, _STREAM_HEAD)
+    if reply.fault is Fault.NO_CHOICES:
+        chunks = _drop_choices(chunks)
+    for chunk in chunks.opening:
+        connection.send_chunk(_encode_event(chunk))
+    is_complete = reply.fault in (None, Fault.NO_CHOICES)
+    for index, piece in enumerate(chunks.pieces if is_complete else chunks.pieces[: reply.fault_after]):
+        await connection.pause(reply.delay_token if index else 0)
+        connection.send_chunk(_encode_event(piece))
+    if is_complete:
+        connection.send_chunk(b"".join([*map(_encode_event, chunks.closing), _DONE]))
+    elif await _break_connection(connection, reply.fault):
+        return
+    else:
+        await _corrupt_stream(connection, reply, chunks)
+    connection.send_chunk(b"")
+
+
+async def _corrupt_stream(connection: Connection, reply: ScriptedReply, chunks: Chunks) -> None:
+    if reply.fault is Fault.CUT_CHUNK:
+        event = _encode_event([*chunks.pieces, *chunks.closing][min(reply.fault_after, len(chunks.pieces))])
+        connection.send_chunk(event[: len(event) // 2])
+    elif reply.fault is Fault.BAD_JSON:
+        connection.send_chunk(f"data: {_TRUNCATED_JSON}\n\n".encode())
+    elif reply.fault is Fault.ERROR_IN_STREAM:
+        connection.send_chunk(_encode_event(build_error(500)))
+    elif reply.fault is Fault.DRIP:
+        while True:
+            for piece in chunks.pieces or chunks.opening:
+                await connection.pause(reply.drip)
+                connection.send_chunk(_encode_event(piece))
+
+
+async def _send_whole(connection: Connection, reply: ScriptedReply, body: dict[str, Any]) -> None:
+    await connection.pause(reply.delay_token * len(reply.text.split()))
+    data = json.dumps(_corrupt_body(body, reply.fault)).encode()
+    if reply.fault is Fault.CUT_CHUNK:
+        data = data[: len(data) // 2]
+    elif reply.fault is Fault.BAD_JSON:
+        data = _TRUNCATED_JSON.encode()
+    connection.send_head(200, {"content-type": "application/json", "content-length": str(len(data))})
+    if reply.fault is Fault.DRIP:
+        await _drip_whitespace(connection, reply.drip)
+    connection.send(data[: len(data) // 2])
+    if not await _break_connection(connection, reply.fault):
+        connection.send(data[len(data) // 2 :])
+
+
+def _corrupt_body(body: dict[str, Any], fault: Fault | None) -> dict[str, Any]:
+    if fault is Fault.NO_CHOICES:
+        return body | {"choices": []}
+    if fault is Fault.NO_FINISH_REASON:
+        return body | {"choices": [choice | {"finish_reason": None} for choice in body["choices"]]}
+    return build_error(500) if fault is Fault.ERROR_IN_STREAM else body
+
+
+async def _drip_whitespace(connection: Connection, seconds: float) -> None:
+    """Send whitespace forever. It is legal before JSON, so a client cannot detect that no body will follow."""
+    while True:
+        await connection.pause(seconds)
+        connection.send(b" ")
+
+
+def _drop_choices(chunks: Chunks) -> Chunks:
+    return type(chunks)(
+        opening=tuple(chunk | {"choices": []} for chunk in chunks.opening),
+        pieces=(),
+        closing=tuple(chunk | {"choices": []} for chunk in chunks.closing),
+    )
+
+
+def _encode_event(chunk: dict[str, Any]) -> bytes:
+    return f"data: {json.dumps(chunk)}\n\n".encode()
 
 
 @dataclass(frozen=True, slots=True)
 class Chunks:
-    """A streamed reply: how it opens, the pieces that carry it, and how it closes."""
+    """The chunks of a streamed reply: those before, with and after the content."""
 
     opening: tuple[Json, ...]
     pieces: tuple[Json, ...]
     closing: tuple[Json, ...]
 
 
-def words(text: str) -> list[str]:
-    """A text word by word, each with the space before it; joined they are the text."""
+def split_words(text: str) -> list[str]:
+    """Split a text into words. Each has its preceding space, so that the joined words are the text."""
     return re.findall(r"\s*\S+(?:\s+\Z)?|\s+\Z", text)
 
 
-def spoken(reply: Reply) -> list[str]:
-    """The reply's text in the pieces it is streamed in."""
+def split_text(reply: ScriptedReply) -> list[str]:
+    """Split the text of the reply into the pieces of its stream."""
     if not reply.letters:
-        return words(reply.text)
+        return split_words(reply.text)
     return [reply.text[start : start + reply.letters] for start in range(0, len(reply.text), reply.letters)]
 
 
-def whole(request: Request, reply: Reply, quirks: frozenset[Quirk]) -> Json:
+def build_completion(request: CompletionRequest, reply: ScriptedReply, quirks: frozenset[Quirk]) -> Json:
     message: Json = {"role": "assistant", "content": reply.text or None, "refusal": None}
     if reply.tool_calls:
-        message["tool_calls"] = [_call(call, place, request, quirks) for place, call in enumerate(reply.tool_calls)]
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_reason(reply)}
+        message["tool_calls"] = [
+            _tool_call(call, index, request, quirks) for index, call in enumerate(reply.tool_calls)
+        ]
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish_reason(reply)}
     body = _envelope(request, "chat.completion") | {"choices": [choice]}
-    return body if Quirk.NO_USAGE in quirks else body | {"usage": _usage(request, reply)}
+    return body if Quirk.NO_USAGE in quirks else body | {"usage": _count_usage(request, reply)}
 
 
-def chunked(request: Request, reply: Reply, quirks: frozenset[Quirk]) -> Chunks:
+def build_chunks(request: CompletionRequest, reply: ScriptedReply, quirks: frozenset[Quirk]) -> Chunks:
     envelope = _envelope(request, "chat.completion.chunk")
-    counted = bool((request.body.get("stream_options") or {}).get("include_usage")) and Quirk.NO_USAGE not in quirks
-    if counted:
+    has_usage = bool((request.body.get("stream_options") or {}).get("include_usage")) and Quirk.NO_USAGE not in quirks
+    if has_usage:
         envelope["usage"] = None
     role = {"role": "assistant"}
 
-    def chunk(delta: Json, finished: str | None = None) -> Json:
+    def chunk(delta: Json, finish_reason: str | None = None) -> Json:
         if Quirk.ROLE_IN_EVERY_CHUNK in quirks:
             delta = role | delta
-        return envelope | {"choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finished}]}
+        return envelope | {"choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}]}
 
     opening = [chunk(role | {"content": None if reply.tool_calls and not reply.text else "", "refusal": None})]
     if Quirk.EMPTY_FIRST_CHUNK in quirks:
         opening.insert(0, envelope | {"choices": []})
-    pieces = [chunk({"content": piece}) for piece in spoken(reply)]
-    pieces += [chunk({"tool_calls": [piece]}) for piece in _call_pieces(request, reply.tool_calls, quirks)]
-    closing = [chunk({}, finish_reason(reply))]
-    if counted:
-        closing.append(envelope | {"choices": [], "usage": _usage(request, reply)})
+    pieces = [chunk({"content": piece}) for piece in split_text(reply)]
+    pieces += [chunk({"tool_calls": [piece]}) for piece in _tool_call_pieces(request, reply.tool_calls, quirks)]
+    closing = [chunk({}, _finish_reason(reply))]
+    if has_usage:
+        closing.append(envelope | {"choices": [], "usage": _count_usage(request, reply)})
     return Chunks(tuple(opening), tuple(pieces), tuple(closing))
 
 
-def error(status: int, *, code: str = "", message: str = "") -> Json:
-    """An error as a provider words it."""
+def build_error(status: int, *, code: str = "", message: str = "") -> Json:
+    """Build an error body in the format of OpenAI."""
     kind = "server_error" if status >= 500 else "invalid_request_error"
     return {
         "error": {
@@ -85,16 +202,16 @@ def error(status: int, *, code: str = "", message: str = "") -> Json:
     }
 
 
-def models(names: Sequence[str]) -> Json:
+def build_model_list(names: Sequence[str]) -> Json:
     data = [{"id": name, "object": "model", "created": int(time.time()), "owned_by": "scripted"} for name in names]
     return {"object": "list", "data": data}
 
 
-def finish_reason(reply: Reply) -> str:
+def _finish_reason(reply: ScriptedReply) -> str:
     return reply.finish_reason or ("tool_calls" if reply.tool_calls else "stop")
 
 
-def _envelope(request: Request, kind: str) -> Json:
+def _envelope(request: CompletionRequest, kind: str) -> Json:
     return {
         "id": f"chatcmpl-{request.number}",
         "object": kind,
@@ -103,27 +220,30 @@ def _envelope(request: Request, kind: str) -> Json:
     }
 
 
-def _call(call: ToolCall, place: int, request: Request, quirks: frozenset[Quirk]) -> Json:
-    name = {} if Quirk.NO_CALL_IDS in quirks else {"id": f"call_{request.number}_{place}"}
+def _tool_call(call: ScriptedToolCall, index: int, request: CompletionRequest, quirks: frozenset[Quirk]) -> Json:
+    name = {} if Quirk.NO_CALL_IDS in quirks else {"id": f"call_{request.number}_{index}"}
     return name | {"type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 
-def _call_pieces(request: Request, calls: Sequence[ToolCall], quirks: frozenset[Quirk]) -> Iterator[Json]:
-    for place, call in enumerate(calls):
-        first = {"index": place} | _call(call, place, request, quirks)
+def _tool_call_pieces(
+    request: CompletionRequest, calls: Sequence[ScriptedToolCall], quirks: frozenset[Quirk]
+) -> Iterator[Json]:
+    for index, call in enumerate(calls):
+        first = {"index": index} | _tool_call(call, index, request, quirks)
         if Quirk.WHOLE_ARGUMENTS in quirks:
             yield first
             continue
         yield first | {"function": {"name": call.name, "arguments": ""}}
         for start in range(0, len(call.arguments), _ARGUMENTS_PIECE):
             piece = call.arguments[start : start + _ARGUMENTS_PIECE]
-            yield {"index": place, "function": {"arguments": piece}}
+            yield {"index": index, "function": {"arguments": piece}}
 
 
-def _usage(request: Request, reply: Reply) -> Json:
-    usage = reply.usage or Usage(
+def _count_usage(request: CompletionRequest, reply: ScriptedReply) -> Json:
+    usage = reply.usage or ScriptedUsage(
         prompt_tokens=sum(len(str(message.get("content") or "").split()) for message in request.messages),
-        completion_tokens=len(words(reply.text)) + sum(len(words(call.arguments)) for call in reply.tool_calls),
+        completion_tokens=len(split_words(reply.text))
+        + sum(len(split_words(call.arguments)) for call in reply.tool_calls),
     )
     return {
         "prompt_tokens": usage.prompt_tokens,

@@ -1,4 +1,4 @@
-"""A real server that embeds: in the words of Cohere's v2 API and of OpenAI's, with the ways in which they fail."""
+"""`ScriptedEmbeddings`: a server with the embedding APIs of Cohere (v2) and OpenAI, and their failures."""
 
 from __future__ import annotations
 
@@ -17,72 +17,69 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from bythebook.testing.connection import HOST, ClientLeftError, Listener
+from bythebook.testing.connection import HOST, ClientDisconnected, ScriptedHTTPServer, parse_json
 
 if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Self
-
     import numpy as np
     from numpy.typing import NDArray
 
-    from bythebook.testing.connection import Connection, Received
+    from bythebook.testing.connection import Connection, RawRequest
 
 COHERE, OPENAI = "POST /v2/embed", "POST /v1/embeddings"
-MOST_TEXTS = {COHERE: 96, OPENAI: 2048}
+MAX_TEXTS = {COHERE: 96, OPENAI: 2048}
 DIMENSION = 64
 _WORD = re.compile(r"\w+")
 Json = dict[str, Any]
 
 
 class EmbeddingFault(StrEnum):
-    """A way in which a service for vectors fails."""
+    """A failure of an embedding service."""
 
     RATE_LIMIT = "429"
     SERVER_ERROR = "500"
     BAD_GATEWAY = "502"
     HANG = "hang"
-    """Nothing comes, and the connection stays open."""
+    """No data, and the connection stays open."""
     RESET = "reset"
     """The connection is reset in the middle of the reply."""
     CUT = "cut"
-    """The reply ends in the middle of its JSON, as if it were whole."""
+    """The reply ends regularly, in the middle of its JSON."""
     DRIP = "drip"
-    """A blank now and then, never the reply."""
+    """Whitespace is sent slowly, the reply never."""
     WRONG_DIMENSION = "wrong-dimension"
-    """Every vector is one number short."""
+    """Every vector lacks its last number."""
     NOT_A_NUMBER = "nan"
-    """One vector has something in it that is no number."""
+    """One vector contains NaN."""
     WRONG_COUNT = "wrong-count"
     """One vector is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingReply:
-    """What becomes of a request."""
+    """The outcome of a request."""
 
     fault: EmbeddingFault | None = None
     status: int = 200
-    """Anything of 400 or more refuses the request."""
+    """A status of 400 or more is sent as an error."""
     message: str = ""
-    """What a refusal says."""
+    """The message of an error."""
     retry_after: str = ""
-    """The Retry-After of a refusal, as it is to stand in the header."""
+    """The value of the Retry-After header of an error."""
     delay: float = 0.0
-    """Seconds before anything is sent."""
+    """Seconds before the first byte."""
     drip: float = 1.0
-    """Seconds between two blanks of a drip."""
+    """Seconds between two spaces of `EmbeddingFault.DRIP`."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingRequest:
-    """What a client sent to be embedded."""
+    """A request for embeddings."""
 
     route: str
     body: Mapping[str, Any]
     headers: Mapping[str, str]
     number: int
-    """Counting from 1, in the order in which requests came."""
+    """The number of the request, starting at 1."""
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -90,32 +87,32 @@ class EmbeddingRequest:
         return (given,) if isinstance(given, str) else tuple(given)
 
     @property
-    def is_question(self) -> bool:
-        """Whether the texts are questions: Cohere is told, OpenAI is not."""
+    def is_query(self) -> bool:
+        """True if the texts are queries. Only Cohere's API has this field."""
         return self.body.get("input_type") == "search_query"
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
-    """How many requests are answered in a window of time; what comes after is refused."""
+class RequestQuota:
+    """The number of requests that are answered in a sliding window. Further requests get 429."""
 
     calls: int
     seconds: float = 60.0
-    says_when: bool = True
-    """Whether a refusal has a Retry-After."""
+    sends_retry_after: bool = True
+    """Whether the 429 has a Retry-After header."""
 
 
 EmbeddingScript = Callable[[EmbeddingRequest], EmbeddingReply]
 
 
-def sound(_request: EmbeddingRequest) -> EmbeddingReply:
-    """A script in which nothing goes wrong."""
+def never_fail(_request: EmbeddingRequest) -> EmbeddingReply:
+    """A script without faults."""
     return EmbeddingReply()
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingFaults:
-    """A script that fails for a share of the requests, by the seed and the number of the request alone."""
+    """A script that fails for a fraction of the requests. The seed and the request number determine each fault."""
 
     rate: float
     seed: int = 0
@@ -123,123 +120,101 @@ class EmbeddingFaults:
     otherwise: EmbeddingReply = EmbeddingReply()
 
     def __call__(self, request: EmbeddingRequest) -> EmbeddingReply:
-        drawn = random.Random(f"{self.seed}/{request.number}")  # noqa: S311 - it is the repeating that is wanted
-        if drawn.random() >= self.rate:
+        chance = random.Random(f"{self.seed}/{request.number}")  # noqa: S311 - it must be repeatable
+        if chance.random() >= self.rate:
             return self.otherwise
-        return replace(self.otherwise, fault=drawn.choice(self.kinds))
+        return replace(self.otherwise, fault=chance.choice(self.kinds))
 
 
-class ScriptedEmbeddings:
-    """A server for vectors on this machine, from `async with` to its end.
+class ScriptedEmbeddings(ScriptedHTTPServer):
+    """An embedding server on this machine. It runs from `async with` to its end.
 
-    The vector of a text depends on its words alone: texts that share words are near each other. With a `key`, only
-    requests that bring it are answered; with an `allowance`, only so many.
+    The vector of a text depends only on its words: texts that share words are near each other. With a `key`, requests
+    without that key are rejected; with a `quota`, those over it.
     """
 
     def __init__(
         self,
-        script: EmbeddingScript = sound,
+        script: EmbeddingScript = never_fail,
         *,
         dimension: int = DIMENSION,
         key: str = "",
-        allowance: Allowance | None = None,
+        quota: RequestQuota | None = None,
         base64: bool = True,
         port: int = 0,
     ) -> None:
+        super().__init__(key=key, port=port)
         self._script = script
         self._dimension = dimension
-        self._key = key
-        self._allowance = allowance
+        self._quota = quota
         self._base64 = base64
-        self._listener = Listener(self._answer, port=port)
-        self._number = 0
-        self._allowed: deque[float] = deque()
-        self._arrived = asyncio.Event()
+        self._request_times: deque[float] = deque()
         self.requests: list[EmbeddingRequest] = []
-        self.counters: Counter[str] = Counter()
-        """How many requests had which outcome, under `requests` how many there were, under `texts` and `questions`
-        how many of those were embedded and sent whole, which is what one pays for."""
         self.embedded: Counter[str] = Counter()
-        """How often each text was embedded and sent whole, other than as a question."""
+        """How often each text was embedded and sent completely, queries excluded. `counters` has the totals, which is
+        what a provider bills, under `texts` and `questions`."""
 
     @property
     def cohere_url(self) -> str:
-        """What to give Cohere's client."""
-        return f"http://{HOST}:{self._listener.port}"
+        """The base URL for Cohere's client."""
+        return f"http://{HOST}:{self.port}"
 
     @property
     def openai_url(self) -> str:
-        """What to give OpenAI's client."""
-        return f"http://{HOST}:{self._listener.port}/v1"
+        """The base URL for OpenAI's client."""
+        return f"http://{HOST}:{self.port}/v1"
 
-    async def arrived(self, requests: int) -> None:
-        """Wait until that many requests have come."""
-        while self._number < requests:
-            self._arrived.clear()
-            await self._arrived.wait()
-
-    async def __aenter__(self) -> Self:
-        await self._listener.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._listener.__aexit__(kind, exc, trace)
-
-    async def _answer(self, connection: Connection, received: Received) -> None:
-        route = f"{received.method} {received.path}"
+    async def _answer(self, connection: Connection, received: RawRequest) -> None:
+        route = received.route
         if route == "GET /counters":
             connection.send_json(self.counters | {"distinct": len(self.embedded)})
-        elif self._key and received.headers.get("authorization") != f"Bearer {self._key}":
-            given = received.headers.get("authorization", "").removeprefix("Bearer ")
-            connection.send_json(_refusal(route, f"invalid api token: {given}"), status=401)
-        elif route in MOST_TEXTS:
-            await self._embed(connection, route, received)
+        elif not self._accepts(received):
+            connection.send_json(_build_error(route, f"invalid api token: {received.bearer_token}"), status=401)
+        elif route in MAX_TEXTS:
+            await self._embed(connection, received)
         else:
-            connection.send_json(_refusal(route, f"There is no {route}."), status=404)
+            connection.send_json(_build_error(route, f"There is no {route}."), status=404)
 
-    async def _embed(self, connection: Connection, route: str, received: Received) -> None:
-        self._number += 1
-        request = EmbeddingRequest(route, _parsed(received.body), received.headers, self._number)
+    async def _embed(self, connection: Connection, received: RawRequest) -> None:
+        body = _parse_object(received.body)
+        request = EmbeddingRequest(received.route, body, received.headers, self._count_request())
         self.requests.append(request)
-        self.counters["requests"] += 1
-        self._arrived.set()
         reply = self._reply(request)
         await connection.pause(reply.delay)
         status = int(reply.fault) if reply.fault and reply.fault.isdigit() else reply.status
         if status >= 400:
             self.counters[str(status)] += 1
             headers = {"retry-after": reply.retry_after} if reply.retry_after else {}
-            refusal = _refusal(route, reply.message or f"scripted to fail ({status})")
-            connection.send_json(refusal, status=status, headers=headers)
+            error = _build_error(request.route, reply.message or f"scripted to fail ({status})")
+            connection.send_json(error, status=status, headers=headers)
             return
         self.counters[reply.fault or "ok"] += 1
         await self._send(connection, request, reply)
         if reply.fault is None:
-            self.counters["questions" if request.is_question else "texts"] += len(request.texts)
-            self.embedded.update(() if request.is_question else request.texts)
+            self.counters["questions" if request.is_query else "texts"] += len(request.texts)
+            self.embedded.update(() if request.is_query else request.texts)
 
     def _reply(self, request: EmbeddingRequest) -> EmbeddingReply:
-        if flaw := _flaw(request, base64=self._base64):
-            return EmbeddingReply(status=400, message=flaw)
-        moment, allowed = asyncio.get_running_loop().time(), self._allowance
-        if allowed is None:
+        if error := _find_request_error(request, base64=self._base64):
+            return EmbeddingReply(status=400, message=error)
+        now, quota = asyncio.get_running_loop().time(), self._quota
+        if quota is None:
             return self._script(request)
-        while self._allowed and self._allowed[0] <= moment - allowed.seconds:
-            self._allowed.popleft()
-        if len(self._allowed) < allowed.calls:
-            self._allowed.append(moment)
+        while self._request_times and self._request_times[0] <= now - quota.seconds:
+            self._request_times.popleft()
+        if len(self._request_times) < quota.calls:
+            self._request_times.append(now)
             return self._script(request)
-        wait = self._allowed[0] + allowed.seconds - moment
-        said = f"You are using a Trial key, which is limited to {allowed.calls} API calls / minute."
-        return EmbeddingReply(status=429, message=said, retry_after=f"{wait:.3f}" if allowed.says_when else "")
+        wait = self._request_times[0] + quota.seconds - now
+        message = f"You are using a Trial key, which is limited to {quota.calls} API calls / minute."
+        return EmbeddingReply(status=429, message=message, retry_after=f"{wait:.3f}" if quota.sends_retry_after else "")
 
     async def _send(self, connection: Connection, request: EmbeddingRequest, reply: EmbeddingReply) -> None:
         if reply.fault is EmbeddingFault.HANG:
             await connection.hang()
-        vectors = _spoiled([vector_of(text, self._dimension) for text in request.texts], reply.fault)
-        data = json.dumps((_cohere if request.route == COHERE else _openai)(request, vectors)).encode()
+        vectors = _corrupt_vectors([embed_text(text, self._dimension) for text in request.texts], reply.fault)
+        build_body = _build_cohere_body if request.route == COHERE else _build_openai_body
+        data = json.dumps(build_body(request, vectors)).encode()
         if reply.fault is EmbeddingFault.CUT:
             data = data[: len(data) // 2]
         connection.send_head(200, {"content-type": "application/json", "content-length": str(len(data))})
@@ -250,29 +225,29 @@ class ScriptedEmbeddings:
             connection.send(data[: len(data) // 2])
             await connection.pause(0)
             connection.reset()
-            raise ClientLeftError
+            raise ClientDisconnected
         connection.send(data)
 
 
 @lru_cache(1 << 14)
-def _direction(word: str, dimension: int) -> NDArray[np.float32]:
+def _word_vector(word: str, dimension: int) -> NDArray[np.float32]:
     import numpy as np
 
     seed = int.from_bytes(hashlib.sha256(word.encode("utf-8", "replace")).digest()[:8])
     return np.random.default_rng(seed).standard_normal(dimension, dtype=np.float32)
 
 
-def vector_of(text: str, dimension: int = DIMENSION) -> list[float]:
-    """The vector this server has for a text: its words' own directions, added up. Not of length one."""
+def embed_text(text: str, dimension: int = DIMENSION) -> list[float]:
+    """The vector of this server for a text: the sum of the vectors of its words, not normalised."""
     words = sorted(set(_WORD.findall(text.lower()))) or [text]
-    total = _direction(words[0], dimension)
+    total = _word_vector(words[0], dimension)
     for word in words[1:]:
-        total = total + _direction(word, dimension)
+        total = total + _word_vector(word, dimension)
     numbers: list[float] = total.tolist()
     return numbers
 
 
-def _spoiled(vectors: list[list[float]], fault: EmbeddingFault | None) -> list[list[float]]:
+def _corrupt_vectors(vectors: list[list[float]], fault: EmbeddingFault | None) -> list[list[float]]:
     if fault is EmbeddingFault.WRONG_DIMENSION:
         return [vector[:-1] for vector in vectors]
     if fault is EmbeddingFault.WRONG_COUNT:
@@ -282,53 +257,50 @@ def _spoiled(vectors: list[list[float]], fault: EmbeddingFault | None) -> list[l
     return vectors
 
 
-def _packed(vector: Sequence[float]) -> str:
+def _to_base64(vector: Sequence[float]) -> str:
     return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
 
 
-def _cohere(request: EmbeddingRequest, vectors: Sequence[Sequence[float]]) -> Json:
+def _build_cohere_body(request: EmbeddingRequest, vectors: Sequence[Sequence[float]]) -> Json:
     kinds = request.body.get("embedding_types") or ["float"]
-    sent = {"float": vectors, "base64": [_packed(vector) for vector in vectors]}
+    sent = {"float": vectors, "base64": [_to_base64(vector) for vector in vectors]}
     return {
         "id": f"scripted-{request.number}",
         "texts": list(request.texts),
         "embeddings": {kind: sent[kind] for kind in kinds},
-        "meta": {"api_version": {"version": "2"}, "billed_units": {"input_tokens": _tokens(request)}},
+        "meta": {"api_version": {"version": "2"}, "billed_units": {"input_tokens": _count_tokens(request)}},
         "response_type": "embeddings_by_type",
     }
 
 
-def _openai(request: EmbeddingRequest, vectors: Sequence[Sequence[float]]) -> Json:
+def _build_openai_body(request: EmbeddingRequest, vectors: Sequence[Sequence[float]]) -> Json:
     packed = request.body.get("encoding_format") == "base64"
     rows = [
-        {"object": "embedding", "index": place, "embedding": _packed(vector) if packed else vector}
+        {"object": "embedding", "index": place, "embedding": _to_base64(vector) if packed else vector}
         for place, vector in enumerate(vectors)
     ]
-    usage = {"prompt_tokens": _tokens(request), "total_tokens": _tokens(request)}
+    usage = {"prompt_tokens": _count_tokens(request), "total_tokens": _count_tokens(request)}
     return {"object": "list", "data": rows, "model": request.body.get("model"), "usage": usage}
 
 
-def _tokens(request: EmbeddingRequest) -> int:
+def _count_tokens(request: EmbeddingRequest) -> int:
     return sum(len(text.split()) for text in request.texts)
 
 
-def _parsed(data: bytes) -> Json:
-    try:
-        body = json.loads(data)
-    except ValueError:
-        return {}
+def _parse_object(data: bytes) -> Json:
+    body = parse_json(data)
     return body if isinstance(body, dict) else {}
 
 
-def _flaw(request: EmbeddingRequest, *, base64: bool) -> str:
-    """What the provider would not take about the request, empty when it is good."""
+def _find_request_error(request: EmbeddingRequest, *, base64: bool) -> str:
+    """Why the provider would reject the request. Empty if it is valid."""
     name = "texts" if request.route == COHERE else "input"
     given = request.body.get(name)
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
         return f"invalid request: {name} must be a list of texts"
-    if len(texts) > MOST_TEXTS[request.route]:
-        return f"invalid request: total number of texts must be at most {MOST_TEXTS[request.route]}"
+    if len(texts) > MAX_TEXTS[request.route]:
+        return f"invalid request: total number of texts must be at most {MAX_TEXTS[request.route]}"
     if not all(text.strip() for text in texts):
         return "invalid request: all elements in texts must be non-empty strings"
     if request.route == COHERE and request.body.get("input_type") not in ("search_document", "search_query"):
@@ -338,7 +310,7 @@ def _flaw(request: EmbeddingRequest, *, base64: bool) -> str:
     return ""
 
 
-def _refusal(route: str, message: str) -> Json:
+def _build_error(route: str, message: str) -> Json:
     if route == COHERE:
         return {"id": "scripted", "message": message}
     return {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None}}

@@ -1,10 +1,11 @@
-"""What a scripted server is asked, and what it is told to reply."""
+"""Requests, scripted replies and faults of `ScriptedServer`."""
 
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -13,40 +14,40 @@ if TYPE_CHECKING:
 
 
 class Fault(StrEnum):
-    """A way in which a provider fails."""
+    """A failure of a provider."""
 
     RATE_LIMIT = "429"
     SERVER_ERROR = "500"
     HANG = "hang"
-    """Nothing more comes, and the connection stays open."""
+    """No more data, and the connection stays open."""
     RESET = "reset"
     """The connection is reset."""
     HALF_CLOSE = "half-close"
     """The server closes its side in the middle of a message."""
     NO_FINISH_REASON = "no-finish-reason"
-    """The message ends as it should, without having said that it is finished."""
+    """The message ends regularly, but without a finish reason."""
     CUT_CHUNK = "cut-chunk"
-    """The message ends as it should, in the middle of its JSON."""
+    """The message ends regularly, in the middle of its JSON."""
     BAD_JSON = "bad-json"
     ERROR_IN_STREAM = "error-in-stream"
-    """The status was 200; then an error comes in place of the rest."""
+    """The status is 200; an error replaces the rest of the message."""
     DRIP = "drip"
-    """A word now and then, the reply over and over, never an end."""
+    """The reply is repeated slowly, word by word, and never ends."""
     NO_CHOICES = "no-choices"
-    """A complete message that contains nothing."""
+    """A complete message without choices."""
 
 
-EVERYDAY_FAULTS = tuple(fault for fault in Fault if fault is not Fault.NO_CHOICES)
-"""What goes wrong on ordinary days: what `Faults` draws from unless told otherwise."""
+DEFAULT_FAULTS = tuple(fault for fault in Fault if fault is not Fault.NO_CHOICES)
+"""The faults that `Faults` injects by default."""
 
 
 class Quirk(StrEnum):
-    """A way in which a provider differs from OpenAI without failing."""
+    """A difference from OpenAI that is not a failure."""
 
     NO_USAGE = "no-usage"
     NO_CALL_IDS = "no-call-ids"
     WHOLE_ARGUMENTS = "whole-arguments"
-    """A tool call comes in one chunk."""
+    """A tool call is sent in one chunk."""
     EMPTY_FIRST_CHUNK = "empty-first-chunk"
     """A stream begins with a chunk that has no choices."""
     ROLE_IN_EVERY_CHUNK = "role-in-every-chunk"
@@ -55,65 +56,64 @@ class Quirk(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCall:
-    """The model wants a tool called."""
+class ScriptedToolCall:
+    """A tool call of the model."""
 
     name: str
     arguments: str
-    """JSON as the model wrote it, which need not be valid."""
+    """JSON as written by the model. It may be invalid."""
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class ScriptedUsage:
     prompt_tokens: int
     completion_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """One reply, how fast it comes, and what goes wrong with it."""
+class ScriptedReply:
+    """One reply with its delays and its fault."""
 
     text: str = ""
-    tool_calls: tuple[ToolCall, ...] = ()
+    tool_calls: tuple[ScriptedToolCall, ...] = ()
     finish_reason: str = ""
-    """Empty is what it should be: `tool_calls` if there are any, else `stop`."""
-    usage: Usage | None = None
-    """None counts words."""
+    """Empty: `tool_calls` if there are any, else `stop`."""
+    usage: ScriptedUsage | None = None
+    """None: the words are counted."""
     delay_first: float = 0.0
-    """Seconds before anything is sent."""
+    """Seconds before the first byte."""
     delay_token: float = 0.0
     """Seconds before each further word."""
     letters: int = 0
-    """How many characters come at a time, as a model's tokens cut words anywhere. 0 is word by word."""
+    """The number of characters per chunk, to split words as tokens do. 0: one word per chunk."""
     fault: Fault | None = None
     fault_after: int = 0
-    """How many pieces, of the text or of a tool call, come before the fault. None at all: not even the headers come
-    before a hang, a reset or a half-close."""
+    """The number of chunks before the fault. 0: a hang, a reset or a half-close precedes even the headers."""
     retry_after: str = ""
-    """The Retry-After of a refusal, as it is to stand in the header."""
+    """The value of the Retry-After header of an error."""
     status: int = 200
-    """Anything of 400 or more refuses the request."""
+    """A status of 400 or more is sent as an error."""
     error_code: str = ""
-    """What a refusal calls itself, `context_length_exceeded` for instance."""
+    """The error code of an error, for instance `context_length_exceeded`."""
     error_message: str = ""
     drip: float = 1.0
-    """Seconds between the words of a drip."""
+    """Seconds between the words of `Fault.DRIP`."""
 
     def __post_init__(self) -> None:
         pauses = (self.delay_first, self.delay_token, self.drip)
         if any(pause < 0 or not math.isfinite(pause) for pause in pauses):
-            raise ValueError("a delay is a number of seconds; use Fault.HANG for one that never ends")
+            raise ValueError("a delay must be a finite number of seconds. Use Fault.HANG for a reply that never ends")
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What a client sent to be completed."""
+class CompletionRequest:
+    """A request for a chat completion."""
 
     body: Mapping[str, Any]
     headers: Mapping[str, str]
-    """By lower-case name."""
+    """The header names are lower-case."""
     number: int
-    """Counting from 1, in the order in which requests came."""
+    """The number of the request, starting at 1."""
 
     @property
     def messages(self) -> Sequence[Mapping[str, Any]]:
@@ -126,9 +126,30 @@ class Request:
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The names of the tools on offer."""
+        """The names of the offered tools."""
         return tuple(tool.get("function", {}).get("name", "") for tool in self.body.get("tools") or [])
 
 
-Script: TypeAlias = Reply | Sequence[Reply] | Callable[[Request], Reply]
-"""What to reply: always the same, one after the other (the last is repeated), or as a function decides."""
+CompletionScript: TypeAlias = ScriptedReply | Sequence[ScriptedReply] | Callable[[CompletionRequest], ScriptedReply]
+"""One reply for all requests, a list of replies (the last one is repeated), or a function."""
+
+# A fault occurs within this many words, so that it hits short and long answers both early and late.
+_MAX_FAULT_AFTER = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """Injects faults into a fraction of the replies. The seed and the number of the request determine each fault."""
+
+    rate: float
+    seed: int = 0
+    kinds: tuple[Fault, ...] = DEFAULT_FAULTS
+
+    def inject(self, reply: ScriptedReply, number: int) -> ScriptedReply:
+        """The reply to the request of this number. A reply that already has a fault is not changed."""
+        chance = random.Random(f"{self.seed}/{number}")  # noqa: S311 - it must be repeatable
+        if reply.fault or not self.kinds or chance.random() >= self.rate:
+            return reply
+        # Half of the faults occur before the first word, where a retry can still help.
+        after = chance.choice((0, chance.randrange(_MAX_FAULT_AFTER)))
+        return replace(reply, fault=chance.choice(self.kinds), fault_after=after)

@@ -1,44 +1,39 @@
-"""A real server that says and does what it is told."""
+"""`ScriptedServer`: an OpenAI-compatible server whose replies are scripted."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections import Counter, deque
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from bythebook.testing.completions import error, models
-from bythebook.testing.connection import HOST, ClientLeftError, Listener
-from bythebook.testing.faults import Faults
-from bythebook.testing.replay import play
-from bythebook.testing.replies import Quirk, Reply, Request
+from bythebook.testing.completions import build_error, build_model_list, send_reply
+from bythebook.testing.connection import HOST, ClientDisconnected, ScriptedHTTPServer, parse_json
+from bythebook.testing.replies import CompletionRequest, Faults, Quirk, ScriptedReply
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from types import TracebackType
-    from typing import Self
 
-    from bythebook.testing.connection import Connection, Received
-    from bythebook.testing.replies import Script
+    from bythebook.testing.connection import Connection, RawRequest
+    from bythebook.testing.replies import CompletionScript
 
-_REMEMBERED = 10_000
+_MAX_EXCHANGES = 10_000
 
 
 @dataclass(slots=True, eq=False)
-class Exchange:
-    """One request for a completion and what became of it. Times are the event loop's."""
+class RecordedExchange:
+    """A request for a completion and its outcome. Times are those of the event loop."""
 
-    request: Request
-    reply: Reply
+    request: CompletionRequest
+    reply: ScriptedReply
     arrived_at: float
     left_at: float | None = None
-    """When the client left before the reply had ended, if it did."""
+    """When the client disconnected before the end of the reply."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def outcome(self) -> str:
-        """`left`, the name of the fault, the status of a refusal, or `ok`."""
+        """`left` (the client disconnected), the name of the fault, the status of an error, or `ok`."""
         if self.left_at is not None and self.reply.fault is None:
             return "left"
         if self.reply.fault:
@@ -46,110 +41,84 @@ class Exchange:
         return "ok" if self.reply.status < 400 else str(self.reply.status)
 
 
-class ScriptedServer:
-    """An OpenAI-compatible server on this machine, from `async with` to its end.
+class ScriptedServer(ScriptedHTTPServer):
+    """An OpenAI-compatible server on this machine. It runs from `async with` to its end.
 
-    With a `key`, only requests that bring it are answered. An error in a script of yours ends the `async with`.
+    With a `key`, requests without that key are rejected. An exception in the script ends the `async with`.
     """
 
     def __init__(
         self,
-        script: Script,
+        script: CompletionScript,
         *,
         faults: Faults = Faults(0.0),  # noqa: B008 - it is frozen
         quirks: Collection[Quirk] = (),
         key: str = "",
         port: int = 0,
     ) -> None:
+        super().__init__(key=key, port=port)
         self._script = script
         self._faults = faults
         self._quirks = frozenset(quirks)
-        self._key = key
-        self._listener = Listener(self._answer, port=port)
-        self._arrived = asyncio.Event()
-        self._number = 0
-        self.exchanges: deque[Exchange] = deque(maxlen=_REMEMBERED)
-        """The last requests for a completion, oldest first."""
-        self.counters: Counter[str] = Counter()
-        """How many exchanges had which outcome, and under `requests` how many there were."""
+        self.exchanges: deque[RecordedExchange] = deque(maxlen=_MAX_EXCHANGES)
+        """The latest requests for a completion, oldest first."""
 
     @property
     def base_url(self) -> str:
-        """What to give a client."""
-        return f"http://{HOST}:{self._listener.port}/v1"
+        """The base URL for a client."""
+        return f"http://{HOST}:{self.port}/v1"
 
-    async def arrived(self, requests: int) -> None:
-        """Wait until that many requests for a completion have come."""
-        while self._number < requests:
-            self._arrived.clear()
-            await self._arrived.wait()
-
-    async def __aenter__(self) -> Self:
-        await self._listener.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._listener.__aexit__(kind, exc, trace)
-
-    async def _answer(self, connection: Connection, received: Received) -> None:
-        route = f"{received.method} {received.path}"
-        if self._key and received.headers.get("authorization") != f"Bearer {self._key}":
-            # Providers do quote the key they refuse, so that nobody repeats their words unread.
-            given = received.headers.get("authorization", "").removeprefix("Bearer ")
-            refusal = error(401, code="invalid_api_key", message=f"Incorrect API key provided: {given}.")
-            connection.send_json(refusal, status=401)
-        elif route == "POST /v1/chat/completions":
+    async def _answer(self, connection: Connection, received: RawRequest) -> None:
+        if not self._accepts(received):
+            # Some providers quote the rejected key, so a client must redact their messages.
+            message = f"Incorrect API key provided: {received.bearer_token}."
+            connection.send_json(build_error(401, code="invalid_api_key", message=message), status=401)
+        elif received.route == "POST /v1/chat/completions":
             await self._complete(connection, received)
-        elif route == "GET /v1/models":
-            connection.send_json(models(["scripted"]))
-        elif route == "GET /counters":
+        elif received.route == "GET /v1/models":
+            connection.send_json(build_model_list(["scripted"]))
+        elif received.route == "GET /counters":
             connection.send_json(self.counters)
         else:
-            connection.send_json(error(404, message=f"There is no {route}."), status=404)
+            connection.send_json(build_error(404, message=f"There is no {received.route}."), status=404)
 
-    async def _complete(self, connection: Connection, received: Received) -> None:
-        body = _parsed(received.body)
+    async def _complete(self, connection: Connection, received: RawRequest) -> None:
+        body = _parse_body(received.body)
         if isinstance(body, str):
-            connection.send_json(error(400, message=body), status=400)
+            connection.send_json(build_error(400, message=body), status=400)
             return
-        self._number += 1
-        request = Request(body, received.headers, self._number)
-        exchange = Exchange(request, self._reply(request), asyncio.get_running_loop().time())
+        request = CompletionRequest(body, received.headers, self._count_request())
+        exchange = RecordedExchange(request, self._reply(request), asyncio.get_running_loop().time())
         self.exchanges.append(exchange)
-        self.counters["requests"] += 1
-        self._arrived.set()
         try:
-            await play(connection, request, exchange.reply, quirks=self._quirks)
-        except ClientLeftError:
-            exchange.left_at = connection.gone_at
+            await send_reply(connection, request, exchange.reply, quirks=self._quirks)
+        except ClientDisconnected:
+            exchange.left_at = connection.closed_at
             raise
         finally:
             self.counters[exchange.outcome] += 1
             exchange.ended.set()
 
-    def _reply(self, request: Request) -> Reply:
-        """What the script says, unless the request is one this provider does not understand."""
+    def _reply(self, request: CompletionRequest) -> ScriptedReply:
+        """The scripted reply, or an error if a quirk rejects the request."""
         if Quirk.REJECTS_TOOLS in self._quirks and request.tools:
-            return Reply(status=400, error_message="This model does not support tools.")
+            return ScriptedReply(status=400, error_message="This model does not support tools.")
         if Quirk.REJECTS_STREAM_OPTIONS in self._quirks and "stream_options" in request.body:
-            return Reply(status=400, error_message="Unrecognized request argument supplied: stream_options")
+            return ScriptedReply(status=400, error_message="Unrecognized request argument supplied: stream_options")
         script = self._script
-        if isinstance(script, Reply):
+        if isinstance(script, ScriptedReply):
             reply = script
         elif callable(script):
             reply = script(request)
         else:
             reply = script[min(request.number, len(script)) - 1]
-        return self._faults.spoil(reply, request.number)
+        return self._faults.inject(reply, request.number)
 
 
-def _parsed(data: bytes) -> dict[str, Any] | str:
-    """The body of a request for a completion, or what is wrong with it."""
-    try:
-        body = json.loads(data)
-    except ValueError:
+def _parse_body(data: bytes) -> dict[str, Any] | str:
+    """The body of a request for a completion, or an error message."""
+    body = parse_json(data)
+    if body is None:
         return "The body is not JSON."
     if not isinstance(body, dict) or not isinstance(body.get("messages"), list) or not body["messages"]:
         return "'messages' must be a list of at least one message."

@@ -1,11 +1,10 @@
-"""Upstream: the one way to call something outside this process.
+"""Calls to services outside this process.
 
-A request has one absolute `Deadline`, handed down to every call it makes. An `Upstream` is one service outside: it
-bounds each call by the deadline, owns every retry, and stops calling a service that keeps failing. The client
-libraries' own retries are off.
+A request has one absolute `Deadline`, which is passed to every call. An `Upstream` is one service: it limits each call
+by the deadline, makes all retries, and has a circuit breaker. The retries of the client libraries are off.
 
-What a foreign error means is decided at the adapter's seam by a `Judge`; `bythebook.upstream.openai` and
-`bythebook.upstream.classify` judge the errors of those clients. Nothing here imports a client library.
+Each adapter translates foreign errors with an `ErrorClassifier`. Those for `openai` and `httpx` are in
+`bythebook.upstream.openai` and `bythebook.upstream.classify`. Nothing here imports a client library.
 """
 
 from __future__ import annotations
@@ -14,29 +13,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bythebook.upstream.circuit_breaker import Breaker, BreakerState
-    from bythebook.upstream.classify import Failure, Judge
-    from bythebook.upstream.client import CallReport, CallState, Policy, Upstream
+    from bythebook.upstream.circuit_breaker import BreakerState, CircuitBreaker
+    from bythebook.upstream.classify import ClassifiedError, ErrorClassifier
+    from bythebook.upstream.client import CallReport, CallState, RetryPolicy, Upstream
     from bythebook.upstream.deadline import Deadline
 
 __all__ = [
-    "Breaker",
     "BreakerState",
     "CallReport",
     "CallState",
+    "CircuitBreaker",
+    "ClassifiedError",
     "Deadline",
-    "Failure",
-    "Judge",
-    "Policy",
+    "ErrorClassifier",
+    "RetryPolicy",
     "Upstream",
 ]
 
-# A book that answers by itself calls nothing outside and needs nothing but the deadline.
+# Extractive answers call no service; they import only the deadline.
 _HOMES = {
-    "circuit_breaker": ("Breaker", "BreakerState"),
-    "client": ("CallReport", "CallState", "Policy", "Upstream"),
+    "circuit_breaker": ("CircuitBreaker", "BreakerState"),
+    "client": ("CallReport", "CallState", "RetryPolicy", "Upstream"),
     "deadline": ("Deadline",),
-    "classify": ("Failure", "Judge"),
+    "classify": ("ClassifiedError", "ErrorClassifier"),
 }
 
 

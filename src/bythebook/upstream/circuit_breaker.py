@@ -1,4 +1,4 @@
-"""A circuit breaker: a service that keeps failing is left alone for a while, then asked once."""
+"""A circuit breaker: after repeated failures, calls to a service are refused until one probe succeeds."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from bythebook.errors import Unavailable
-from bythebook.telemetry import figure, log
+from bythebook.telemetry import log, metric
 from bythebook.upstream.deadline import now
 
-# How long to wait for the outcome of somebody else's probe, as nobody can know it.
-_UNTIL_THE_PROBE_IS_BACK = 1.0
+# A caller that is refused during a probe may retry after this time: the duration of a probe is unknown.
+_PROBE_SECONDS = 1.0
 
 
 class BreakerState(StrEnum):
@@ -23,18 +23,18 @@ _SEVERITY = {BreakerState.CLOSED: 0, BreakerState.HALF_OPEN: 1, BreakerState.OPE
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
-    """Leave to make one call, to be settled exactly once: succeeded, failed or neither."""
+class CallPermit:
+    """Permission for one call. Report its outcome exactly once: success, failure or release."""
 
     era: int
     probe: bool
 
 
-class Breaker:
-    """Opens on the `opens_after`-th failure in a row, refuses everything for `rest` seconds, then lets one call try.
+class CircuitBreaker:
+    """Opens after `opens_after` failures in a row, refuses all calls for `rest` seconds, then admits one probe.
 
-    All of it happens between two awaits, so that of any number of concurrent calls exactly one is the probe. A call
-    that was admitted before the breaker last changed says nothing about the service now, and its outcome is ignored.
+    State changes happen between two awaits, so exactly one of any number of concurrent calls is the probe. The outcome
+    of a call that was admitted before the last state change is ignored: it says nothing about the service now.
     """
 
     def __init__(self, name: str, *, opens_after: int = 5, rest: float = 10.0) -> None:
@@ -52,46 +52,46 @@ class Breaker:
             return BreakerState.CLOSED
         return BreakerState.OPEN if now() < self._open_until else BreakerState.HALF_OPEN
 
-    def admit(self) -> Admission:
-        """Leave to call, or `Unavailable` with the seconds after which to ask again."""
+    def admit(self) -> CallPermit:
+        """Return a permit, or raise `Unavailable` with the seconds after which to retry."""
         if self._open_until is None:
-            return Admission(self._era, probe=False)
-        closed_for = self._open_until - now()
-        if closed_for > 0 or self._probing:
+            return CallPermit(self._era, probe=False)
+        remaining = self._open_until - now()
+        if remaining > 0 or self._probing:
             raise Unavailable(
                 f"{self._name} keeps failing and is not being called",
-                retry_after=closed_for if closed_for > 0 else _UNTIL_THE_PROBE_IS_BACK,
+                retry_after=remaining if remaining > 0 else _PROBE_SECONDS,
             )
         self._probing = True
-        self._tell(BreakerState.HALF_OPEN)
-        return Admission(self._era, probe=True)
+        self._report(BreakerState.HALF_OPEN)
+        return CallPermit(self._era, probe=True)
 
-    def succeeded(self, admission: Admission) -> None:
-        if admission.era != self._era:
+    def record_success(self, permit: CallPermit) -> None:
+        if permit.era != self._era:
             return
         self._failures = 0
-        if admission.probe:
-            self._turn(open_until=None)
+        if permit.probe:
+            self._change_state(open_until=None)
 
-    def failed(self, admission: Admission) -> None:
-        if admission.era != self._era:
+    def record_failure(self, permit: CallPermit) -> None:
+        if permit.era != self._era:
             return
         self._failures += 1
-        if admission.probe or self._failures >= self._opens_after:
-            self._turn(open_until=now() + self._rest)
+        if permit.probe or self._failures >= self._opens_after:
+            self._change_state(open_until=now() + self._rest)
 
-    def neither(self, admission: Admission) -> None:
-        """The call was cancelled, or refused for a reason of ours: the next one may be the probe."""
-        if admission.era == self._era and admission.probe:
+    def release(self, permit: CallPermit) -> None:
+        """Give back the permit of a call that was cancelled or refused by us: the next call may be the probe."""
+        if permit.era == self._era and permit.probe:
             self._probing = False
 
-    def _turn(self, *, open_until: float | None) -> None:
+    def _change_state(self, *, open_until: float | None) -> None:
         self._era += 1
         self._failures = 0
         self._probing = False
         self._open_until = open_until
-        self._tell(BreakerState.CLOSED if open_until is None else BreakerState.OPEN)
+        self._report(BreakerState.CLOSED if open_until is None else BreakerState.OPEN)
 
-    def _tell(self, state: BreakerState) -> None:
-        log("breaker", upstream=self._name, state=state)
-        figure("breaker", _SEVERITY[state], upstream=self._name)
+    def _report(self, state: BreakerState) -> None:
+        log("circuit_breaker_changed", upstream=self._name, state=state)
+        metric("circuit_breaker", _SEVERITY[state], upstream=self._name)

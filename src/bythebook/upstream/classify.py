@@ -1,7 +1,4 @@
-"""What a failure means: what the caller is told, whether trying again can help, and after how long.
-
-Verdicts on the errors of `httpx`.
-"""
+"""Error classification: the error for the caller, and whether it is retried and counted by the circuit breaker."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-# Of the refusals (4xx), only these say nothing about the request itself: it came too slowly, or too often.
+# The only client errors (4xx) that may be retried: the request was not wrong, but too slow or too frequent.
 _REQUEST_TIMEOUT = 408
 _TOO_MANY_REQUESTS = 429
 _TOO_LARGE = 413
@@ -27,61 +24,65 @@ _UNAUTHENTICATED, _FORBIDDEN = 401, 403
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """A foreign error in our terms."""
+class ClassifiedError:
+    """A foreign error, translated."""
 
     error: BookError
-    """What the caller gets when this was the last attempt."""
+    """The error that the caller gets after the last attempt."""
     again: bool
-    """Whether another attempt can help."""
+    """Whether a retry can help."""
     counts: bool
-    """Whether it is a sign of an ill service, which the circuit breaker counts. Refusals and rate limits are not."""
+    """Whether the circuit breaker counts it as a failure of the service. Rejections and rate limits do not count."""
 
 
-class Judge(Protocol):
-    """An adapter's verdict on what its client library raised."""
+class ErrorClassifier(Protocol):
+    """Translates the errors of an adapter's client library."""
 
-    def __call__(self, upstream: str, error: Exception, /) -> Failure | None:
-        """The error in our terms, or None where it is no failure of the upstream and must pass as it is."""
+    def __call__(self, upstream: str, error: Exception, /) -> ClassifiedError | None:
+        """The translated error, or None if it is not a failure of the service and must be raised unchanged."""
         ...
 
 
-def judge_ours(_upstream: str, error: Exception, /) -> Failure | None:
-    """Our own errors are taken at their word, any other is nobody's failure but the program's."""
+def classify_book_error(_upstream: str, error: Exception, /) -> ClassifiedError | None:
+    """Classify a BookError by its own attributes. Any other error is a bug of the program."""
     if not isinstance(error, BookError):
         return None
-    return Failure(error, again=error.recoverable, counts=error.recoverable and error.status_code >= 500)
+    return ClassifiedError(error, again=error.recoverable, counts=error.recoverable and error.status_code >= 500)
 
 
-def judge_status(
+def classify_status(
     upstream: str, status: int, *, headers: Mapping[str, str], error: type[BookError] = ProviderError, reason: str = ""
-) -> Failure:
-    """What an HTTP status of 400 or more means.
+) -> ClassifiedError:
+    """Classify an HTTP status of 400 or more.
 
-    Tried again: 408, 429 and every 5xx. Not tried again: every other 4xx, 409 among them, because the same request
-    would be refused the same way.
+    Retried: 408, 429 and every 5xx. Not retried: every other 4xx, including 409, because the same request would be
+    rejected again.
     """
-    said = f"HTTP {status}, {reason}" if reason else f"HTTP {status}"
+    detail = f"HTTP {status}, {reason}" if reason else f"HTTP {status}"
     wait = retry_after(headers)
     if status in (_UNAUTHENTICATED, _FORBIDDEN):
         auth = ProviderAuthError(
-            f"{upstream} did not accept the API key ({said}). Check it, and what it may be used for."
+            f"{upstream} did not accept the API key ({detail}). Check it, and what it may be used for."
         )
-        return Failure(auth, again=False, counts=False)
+        return ClassifiedError(auth, again=False, counts=False)
     if status == _TOO_MANY_REQUESTS:
-        return Failure(RateLimited(f"{upstream} is busy ({said})", retry_after=wait), again=True, counts=False)
+        return ClassifiedError(
+            RateLimited(f"{upstream} is busy ({detail})", retry_after=wait), again=True, counts=False
+        )
     if status == _TOO_LARGE:
-        return Failure(ContextOverflow(f"{upstream} found the request too large ({said})"), again=False, counts=False)
+        return ClassifiedError(
+            ContextOverflow(f"{upstream} found the request too large ({detail})"), again=False, counts=False
+        )
     if status >= 500 or status == _REQUEST_TIMEOUT:
-        ill = error(f"{upstream} failed ({said})", retry_after=wait)
-        return Failure(ill, again=True, counts=status >= 500)
-    return Failure(error(f"{upstream} refused the request ({said})"), again=False, counts=False)
+        failure = error(f"{upstream} failed ({detail})", retry_after=wait)
+        return ClassifiedError(failure, again=True, counts=status >= 500)
+    return ClassifiedError(error(f"{upstream} refused the request ({detail})"), again=False, counts=False)
 
 
 def retry_after(headers: Mapping[str, str], *, clock: Callable[[], float] = time.time) -> float | None:
-    """The seconds a response asks us to wait, or None where it asks for nothing that can be understood.
+    """The seconds to wait that a response asks for, or None if it has no valid value.
 
-    A date is measured from the response's own `Date` where it has one, so that a wrong clock here or there is harmless.
+    A date is measured from the response's own `Date` header if it has one, so that a wrong clock does no harm.
     """
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         seconds = _number(headers.get(name, ""))
@@ -109,14 +110,18 @@ def _moment(text: str) -> float | None:
         return None
 
 
-def judge_http(upstream: str, exc: Exception, /, *, error: type[BookError] = ProviderError) -> Failure | None:
-    """What `httpx` raised, in our terms; `error` is what this service's failures are called."""
+def classify_http_error(
+    upstream: str, exc: Exception, /, *, error: type[BookError] = ProviderError
+) -> ClassifiedError | None:
+    """Classify an error of `httpx`. Failures of the service become an `error`."""
     if isinstance(exc, httpx.HTTPStatusError):
-        return judge_status(upstream, exc.response.status_code, headers=exc.response.headers, error=error)
+        return classify_status(upstream, exc.response.status_code, headers=exc.response.headers, error=error)
     if isinstance(exc, httpx.TimeoutException):
-        return Failure(DeadlineExceeded(f"{upstream} did not answer in time"), again=True, counts=True)
+        return ClassifiedError(DeadlineExceeded(f"{upstream} did not answer in time"), again=True, counts=True)
     if isinstance(exc, httpx.UnsupportedProtocol | httpx.LocalProtocolError):
         return None
     if isinstance(exc, httpx.TransportError | httpx.DecodingError):
-        return Failure(error(f"the connection to {upstream} broke ({type(exc).__name__})"), again=True, counts=True)
+        return ClassifiedError(
+            error(f"the connection to {upstream} broke ({type(exc).__name__})"), again=True, counts=True
+        )
     return None

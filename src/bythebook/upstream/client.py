@@ -1,7 +1,4 @@
-"""How patient we are with a service.
-
-Calls to a service outside this process, each bounded, retried and counted in one place.
-"""
+"""Calls to services outside this process: one deadline, one owner of retries, one circuit breaker per service."""
 
 from __future__ import annotations
 
@@ -14,49 +11,48 @@ from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 from bythebook.errors import BookError, DeadlineExceeded, RateLimited
-from bythebook.telemetry import figure, log, span
-from bythebook.upstream.circuit_breaker import Breaker
-from bythebook.upstream.classify import judge_ours
+from bythebook.telemetry import log, metric, span
+from bythebook.upstream.circuit_breaker import CircuitBreaker
+from bythebook.upstream.classify import classify_book_error
 from bythebook.upstream.deadline import now
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 
-    from bythebook.upstream.classify import Failure, Judge
+    from bythebook.upstream.classify import ClassifiedError, ErrorClassifier
     from bythebook.upstream.deadline import Deadline
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """How often a call is tried, how long it rests in between, and when a service is left alone."""
-
-    attempts: int = 3
-    patience: int = 0
-    """How often a service may ask us to wait before that counts as an attempt. None where somebody is waiting."""
-    first_wait: float = 0.25
-    """The ceiling of the first wait. It doubles with every attempt; the wait is anything below it."""
-    longest_wait: float = 4.0
-    share: float = 0.5
-    """An attempt with another behind it may use this share of the time left, so that a hang is not the end."""
-    stall: float = 5.0
-    """The seconds without a word after which a stream is given up, while it can still be begun again."""
-    least: int = 300
-    """A stream too slow to bring this much in its time is given up likewise: in characters, two sentences or three."""
-    opens_after: int = 5
-    """The number of calls failed in a row, each after all of its attempts, on which the circuit breaker opens."""
-    rest: float = 10.0
-    """The seconds an open circuit breaker waits before it lets one call try."""
-
-    def wait(self, attempt: int, chance: float) -> float:
-        """The seconds to wait after this attempt, `chance` being drawn evenly from 0 to 1."""
-        return chance * min(self.longest_wait, self.first_wait * 2.0 ** (attempt - 1))
-
 
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How many attempts a call has, how long the pauses between them are, and when the circuit breaker opens."""
+
+    attempts: int = 3
+    patience: int = 0
+    """How many rate limit responses are not counted as attempts. Keep it 0 where a reader waits for the answer."""
+    first_wait: float = 0.25
+    """The upper limit of the first pause. It doubles with every attempt; the pause is a random time below it."""
+    longest_wait: float = 4.0
+    share: float = 0.5
+    """The share of the remaining time that an attempt may use if another attempt can follow it."""
+    stall: float = 5.0
+    """After this many seconds without an item, a stream fails early, as long as it can still be restarted."""
+    least: int = 300
+    """A stream that is too slow to deliver this much before its deadline fails early too: two or three sentences."""
+    opens_after: int = 5
+    """The circuit breaker opens after this many failed calls in a row. A call fails after all of its attempts."""
+    rest: float = 10.0
+    """The seconds an open circuit breaker waits before it lets one call through as a probe."""
+
+    def wait(self, attempt: int, chance: float) -> float:
+        """The seconds to wait after this attempt; `chance` is a random number from 0 to 1."""
+        return chance * min(self.longest_wait, self.first_wait * 2.0 ** (attempt - 1))
+
+
 class CallState(StrEnum):
-    """Where an outside call stands. Every call begins pending and ends succeeded or failed_permanent."""
+    """The state of an outside call. Every call begins as pending and ends as succeeded or failed_permanent."""
 
     PENDING = "pending"
     EXECUTING = "executing"
@@ -67,7 +63,7 @@ class CallState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CallReport:
-    """One change of state, for the event stream and the logs."""
+    """One change of a call's state."""
 
     upstream: str
     stage: str
@@ -76,15 +72,15 @@ class CallReport:
     wait: float = 0.0
     """The seconds until the next attempt, while retrying."""
     error: BookError | None = None
-    """What failed. None at the end of a failed call: it was cancelled, or the error is not ours."""
+    """The failure. None at the end of a failed call that was cancelled or that raised a foreign error."""
 
 
-def unheard(_report: CallReport) -> None:
-    """For callers that do not follow their calls."""
+def ignore_report(_report: CallReport) -> None:
+    """For callers that do not follow the states of their calls."""
 
 
-def plenty(_item: object) -> int:
-    """For streams whose very first item is worth showing, and none says how far it has come."""
+def count_any_item(_item: object) -> int:
+    """For streams without a measure of size: the first item counts as content, and no stream is too slow."""
     return 1_000_000
 
 
@@ -95,13 +91,13 @@ class Upstream:
         self,
         name: str,
         *,
-        judge: Judge = judge_ours,
-        policy: Policy = Policy(),  # noqa: B008 - it is frozen
+        classify: ErrorClassifier = classify_book_error,
+        policy: RetryPolicy = RetryPolicy(),  # noqa: B008 - it is frozen
         chance: Callable[[], float] = random.random,
     ) -> None:
         self.name = name
-        self.breaker = Breaker(name, opens_after=policy.opens_after, rest=policy.rest)
-        self._judge = judge
+        self.breaker = CircuitBreaker(name, opens_after=policy.opens_after, rest=policy.rest)
+        self._classify = classify
         self._policy = policy
         self._chance = chance
 
@@ -111,11 +107,13 @@ class Upstream:
         *,
         deadline: Deadline,
         stage: str,
-        report: Callable[[CallReport], None] = unheard,
+        report: Callable[[CallReport], None] = ignore_report,
     ) -> T:
-        """What `work` brings back, in as many attempts as the policy and the deadline allow."""
-        with self._followed(_Call(self.name, stage, deadline, report, self._policy.attempts)) as call:
-            return await self._attempts(call, work)
+        """Return the result of `work`, called as often as the policy and the deadline allow."""
+        with self._track(_Call(self.name, stage, deadline, report, self._policy.attempts)) as call:
+            while True:
+                async with self._attempt(call):
+                    return await work()
 
     async def stream(
         self,
@@ -123,115 +121,136 @@ class Upstream:
         *,
         deadline: Deadline,
         stage: str,
-        size: Callable[[T], int] = plenty,
-        report: Callable[[CallReport], None] = unheard,
+        size: Callable[[T], int] = count_any_item,
+        report: Callable[[CallReport], None] = ignore_report,
         attempts: int | None = None,
     ) -> AsyncGenerator[T, None]:
-        """The items of the stream that `start` opens, tried again only while none has been handed out.
+        """Yield the items of the stream that `start` opens. It is retried only until the first item is yielded.
 
-        `attempts` is for a caller that has used up some already, and begins again by itself what has been seen: while
-        it still can, a stream that stalls, or comes too slowly by the `size` of its items, fails before its deadline.
+        A caller that restarts a broken stream itself passes `attempts`, the number it has left. While it has more
+        than one, a stream that stalls, or is too slow by the `size` of its items, fails before its deadline.
 
-        The first item is due at the deadline's first token, all of them before its end. Leading items without
-        any `size` are held back until one follows that has some, or the stream ends: what nobody has seen can still be
-        tried again. Close the generator (`contextlib.aclosing`) when you stop before its end.
+        The first item is due at the deadline's first token, the last one before its end. Leading items without size
+        are held back until an item with size follows or the stream ends, so that the stream can still be retried.
+        Close the generator with `contextlib.aclosing` if you stop before its end.
         """
+        # No function lies between this one and the source's items: every word of a model's answer passes here.
         allowed = attempts or self._policy.attempts
-        whole = _Call(self.name, f"{stage}: first token", deadline, report, allowed, begun_again=attempts is not None)
-        with self._followed(whole) as call:
-            source, items = await self._attempts(call, lambda: _opened(start(), size))
-            call.stage, call.deadline = f"{stage}: mid-stream", deadline.begun()
+        stages = (f"{stage}: first token", f"{stage}: mid-stream")
+        restarts = attempts is not None
+        with self._track(_Call(self.name, stages[0], deadline, report, allowed, caller_restarts=restarts)) as call:
+            opened = False
+            while not opened:
+                leading: list[T] = []
+                async with self._attempt(call), _closing(source := start(), on_error_only=True):
+                    async for item in source:
+                        leading.append(item)
+                        if size(item):
+                            break
+                    opened = True
+            call.stage, call.deadline = stages[1], deadline.after_first_token()
             flow = _Flow(call.deadline.left())
             async with _closing(source):
-                for item in items:
-                    flow.came += size(item)
+                for item in leading:
+                    flow.received += size(item)
                     yield item
-                while not isinstance(following := await self._next(call, source, flow), _End):
-                    flow.came += size(following)
+                while True:
+                    async with self._wait_for_item(call, flow):
+                        following = await anext(source, _END)
+                    if isinstance(following, _End):
+                        break
+                    flow.received += size(following)
                     yield following
 
     @contextmanager
-    def _followed(self, call: _Call) -> Iterator[_Call]:
-        """Tell whoever listens how the call begins and ends, and errors in which stage they happened."""
-        call.tell(CallState.PENDING)
+    def _track(self, call: _Call) -> Iterator[_Call]:
+        """Report the beginning and the end of the call, and set the stage of its errors."""
+        call.report_state(CallState.PENDING)
         try:
-            with call.timed(), self._admitted(call):
+            with call.measure(), self._pass_breaker(call):
                 yield call
         except BaseException as exc:
             error = exc if isinstance(exc, BookError) else None
             if error:
                 error.stage = error.stage or call.stage
-            call.tell(CallState.FAILED_PERMANENT, error=error)
+            call.report_state(CallState.FAILED_PERMANENT, error=error)
             raise
-        call.tell(CallState.SUCCEEDED)
+        call.report_state(CallState.SUCCEEDED)
 
     @contextmanager
-    def _admitted(self, call: _Call) -> Iterator[None]:
-        """Ask the breaker for leave, and let it know what became of the call."""
+    def _pass_breaker(self, call: _Call) -> Iterator[None]:
+        """Ask the circuit breaker for a permit, and report the outcome of the call to it."""
         if call.deadline.left() <= 0:
-            raise call.out_of_time()
-        admission = self.breaker.admit()
-        if admission.probe:
+            raise call.timeout_error()
+        permit = self.breaker.admit()
+        if permit.probe:
             call.attempts = 1
         try:
             yield
         except BaseException:
-            if call.ill:
-                self.breaker.failed(admission)
+            if call.upstream_failed:
+                self.breaker.record_failure(permit)
             else:
-                self.breaker.neither(admission)
+                self.breaker.release(permit)
             raise
-        self.breaker.succeeded(admission)
+        self.breaker.record_success(permit)
 
-    async def _attempts(self, call: _Call, work: Callable[[], Awaitable[T]]) -> T:
-        while True:
-            call.attempt += 1
-            call.tell(CallState.EXECUTING)
-            left = call.deadline.left()
-            try:
-                return await call.bounded(work(), left if call.last else left * self._policy.share)
-            except Exception as exc:
-                await self._wait_or_raise(call, exc)
+    @asynccontextmanager
+    async def _attempt(self, call: _Call) -> AsyncIterator[None]:
+        """Run the block as one attempt. If it fails and may be retried, wait and suppress the error."""
+        call.attempt += 1
+        call.report_state(CallState.EXECUTING)
+        left = call.deadline.left()
+        try:
+            async with call.limit(left if call.is_last_attempt else left * self._policy.share):
+                yield
+        except Exception as exc:
+            await self._wait_or_raise(call, exc)
 
     async def _wait_or_raise(self, call: _Call, cause: Exception) -> None:
-        """Rest before another attempt, or raise what the caller is to see."""
-        failure = self._verdict(cause)
-        if isinstance(failure.error, RateLimited) and call.waited < self._policy.patience:
-            call.waited += 1
-        if not failure.again or call.last:
-            self._give_up(call, failure, cause)
-        asked = failure.error.retry_after
-        wait = (asked or 0.0) + self._policy.wait(call.attempt, self._chance())
+        """Wait before the next attempt, or raise the error that the caller gets."""
+        failure = self._classify_error(cause)
+        if isinstance(failure.error, RateLimited) and call.free_attempts < self._policy.patience:
+            call.free_attempts += 1
+        if not failure.again or call.is_last_attempt:
+            self._raise(call, failure, cause)
+        requested = failure.error.retry_after
+        wait = (requested or 0.0) + self._policy.wait(call.attempt, self._chance())
         if wait < call.deadline.left():
-            call.tell(CallState.RETRYING, wait=wait, error=failure.error)
+            call.report_state(CallState.RETRYING, wait=wait, error=failure.error)
             await asyncio.sleep(wait)
-        elif asked is None or isinstance(failure.error, RateLimited):
-            self._give_up(call, failure, cause)
+        elif requested is None or isinstance(failure.error, RateLimited):
+            self._raise(call, failure, cause)
         else:
-            busy = RateLimited(f"{self.name} asks for {asked:.0f} s, more than the request has", retry_after=asked)
-            self._give_up(call, replace(failure, error=busy), cause)
+            busy = RateLimited(
+                f"{self.name} asks for {requested:.0f} s, more than the request has", retry_after=requested
+            )
+            self._raise(call, replace(failure, error=busy), cause)
 
-    async def _next(self, call: _Call, source: AsyncIterator[T], flow: _Flow) -> T | _End:
+    @asynccontextmanager
+    async def _wait_for_item(self, call: _Call, flow: _Flow) -> AsyncIterator[None]:
+        """Limit the wait for the next item of a stream whose first items were yielded."""
         left, before = call.deadline.left(), now()
         try:
-            if not call.last and flow.too_slow(self._policy):
-                raise call.out_of_time()
-            return await call.bounded(anext(source, _END), left if call.last else min(left, self._policy.stall))
+            if not call.is_last_attempt and flow.is_too_slow(self._policy):
+                raise call.timeout_error()
+            async with call.limit(left if call.is_last_attempt else min(left, self._policy.stall)):
+                yield
         except Exception as exc:
-            self._give_up(call, self._verdict(exc), exc)
+            self._raise(call, self._classify_error(exc), exc)
         finally:
             flow.waited += now() - before
 
-    def _verdict(self, error: Exception) -> Failure:
-        judge = judge_ours if isinstance(error, BookError) else self._judge
-        failure = judge(self.name, error)
+    def _classify_error(self, error: Exception) -> ClassifiedError:
+        classify = classify_book_error if isinstance(error, BookError) else self._classify
+        failure = classify(self.name, error)
         if failure is None:
             raise error
         return failure
 
-    def _give_up(self, call: _Call, failure: Failure, cause: Exception) -> NoReturn:
-        # What the caller begins again has not failed yet.
-        call.ill = failure.counts and (call.last or not call.begun_again)
+    def _raise(self, call: _Call, failure: ClassifiedError, cause: Exception) -> NoReturn:
+        # A stream that the caller restarts has not failed yet.
+        call.upstream_failed = failure.counts and (call.is_last_attempt or not call.caller_restarts)
         error = failure.error
         if isinstance(error, RateLimited) and error.retry_after is None:
             error.retry_after = self._policy.longest_wait
@@ -250,66 +269,68 @@ class _Call:
     report: Callable[[CallReport], None]
     attempts: int
     attempt: int = 0
-    waited: int = 0
-    """How many of the attempts were answered with a wish to wait, and are not counted."""
-    begun_again: bool = False
-    """Whether the caller begins again a stream that breaks after some of it was seen."""
-    ill: bool = False
-    """Whether it failed in a way that the breaker counts."""
+    free_attempts: int = 0
+    """How many attempts ended in a rate limit and are not counted."""
+    caller_restarts: bool = False
+    """Whether the caller restarts a stream that breaks after some of it was yielded."""
+    upstream_failed: bool = False
+    """Whether it failed in a way that the circuit breaker counts."""
 
     @property
-    def last(self) -> bool:
-        return self.attempt - self.waited >= self.attempts
+    def is_last_attempt(self) -> bool:
+        return self.attempt - self.free_attempts >= self.attempts
 
-    def tell(self, state: CallState, *, wait: float = 0.0, error: BookError | None = None) -> None:
+    def report_state(self, state: CallState, *, wait: float = 0.0, error: BookError | None = None) -> None:
         self.report(CallReport(self.upstream, self.stage, state, attempt=self.attempt, wait=wait, error=error))
-        figure("calls", upstream=self.upstream, state=state)
-        told = {"upstream": self.upstream, "stage": self.stage, "state": state, "attempt": self.attempt}
+        metric("calls", upstream=self.upstream, state=state)
+        fields = {"upstream": self.upstream, "stage": self.stage, "state": state, "attempt": self.attempt}
         if error is None:
-            log("call", **told)
+            log("call", **fields)
         elif state is CallState.RETRYING:
-            log("call_retrying", **told, wait=wait, error=error.code)
+            log("call_retrying", **fields, wait=wait, error=error.code)
         else:
-            log("call_failed", **told, error=error.code)
+            log("call_failed", **fields, error=error.code)
 
     @contextmanager
-    def timed(self) -> Iterator[None]:
+    def measure(self) -> Iterator[None]:
         before = time.perf_counter()
         try:
             with span("call", upstream=self.upstream, stage=self.stage):
                 yield
         finally:
-            figure("call_seconds", time.perf_counter() - before, upstream=self.upstream)
+            metric("call_seconds", time.perf_counter() - before, upstream=self.upstream)
 
-    async def bounded(self, work: Awaitable[T], seconds: float) -> T:
+    @asynccontextmanager
+    async def limit(self, seconds: float) -> AsyncIterator[None]:
+        """Raise DeadlineExceeded if the block takes longer."""
         try:
             async with asyncio.timeout(seconds) as limit:
-                return await work
+                yield
         except TimeoutError as exc:
             if not limit.expired():
                 raise
-            raise self.out_of_time() from exc
+            raise self.timeout_error() from exc
 
-    def out_of_time(self) -> DeadlineExceeded:
+    def timeout_error(self) -> DeadlineExceeded:
         return DeadlineExceeded(f"{self.upstream} did not answer in time ({self.stage})", stage=self.stage)
 
 
 @dataclass(slots=True)
 class _Flow:
-    """How fast a stream comes. Only waiting for it counts, not what is done with it in between."""
+    """How fast a stream delivers. Only the time spent waiting for its items counts, not the time to process them."""
 
     time: float
-    """The seconds it has."""
-    came: int = 0
+    """The seconds until the stream's deadline."""
+    received: int = 0
     waited: float = 0.0
 
-    def too_slow(self, policy: Policy) -> bool:
-        """Whether at this pace there would be less at the end than an answer takes."""
-        return self.waited >= policy.stall and self.came * self.time < policy.least * self.waited
+    def is_too_slow(self, policy: RetryPolicy) -> bool:
+        """Whether the stream would deliver less than `policy.least` in its whole time at this speed."""
+        return self.waited >= policy.stall and self.received * self.time < policy.least * self.waited
 
 
 class _End(Enum):
-    """The end of a stream, as no item can be."""
+    """The end of a stream, distinct from every item."""
 
     OF_STREAM = "end"
 
@@ -317,29 +338,15 @@ class _End(Enum):
 _END: Final = _End.OF_STREAM
 
 
-async def _opened(source: AsyncIterator[T], size: Callable[[T], int]) -> tuple[AsyncIterator[T], list[T]]:
-    """A stream and what it begins with: up to the first item of any size, if there is one."""
-    items: list[T] = []
-    try:
-        while not isinstance(item := await anext(source, _END), _End):
-            items.append(item)
-            if size(item):
-                break
-    except BaseException:
-        await _close(source)
-        raise
-    return source, items
-
-
 @asynccontextmanager
-async def _closing(source: AsyncIterator[T]) -> AsyncIterator[None]:
+async def _closing(source: AsyncIterator[T], *, on_error_only: bool = False) -> AsyncIterator[None]:
+    """Close the source after the block if it can be closed; an iterator need not have `aclose`."""
+    failed = True
     try:
         yield
+        failed = False
     finally:
-        await _close(source)
-
-
-async def _close(source: AsyncIterator[T]) -> None:
-    close = getattr(source, "aclose", None)
-    if close:
-        await close()
+        if failed or not on_error_only:
+            close = getattr(source, "aclose", None)
+            if close:
+                await close()

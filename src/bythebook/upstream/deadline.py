@@ -1,4 +1,4 @@
-"""How long a request may take."""
+"""The absolute deadline of a request."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 def now() -> float:
-    """The event loop's clock, which also drives every wait: a test that owns the loop owns the time."""
+    """The event loop's clock. It also drives every timeout, so a test that controls the loop controls the time."""
     return asyncio.get_running_loop().time()
 
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """The moments by which a request must have begun to answer and must be done, on the event loop's clock.
+    """The moments by which a request must have its first token and its whole answer, on the event loop's clock.
 
-    They are absolute, so the same deadline is handed down through every stage and none can add time of its own.
+    The moments are absolute. The same deadline is passed to every stage, so no stage can extend it.
     """
 
     first_token: float
@@ -30,30 +30,30 @@ class Deadline:
 
     @classmethod
     def after(cls, whole: float = 30.0, *, first_token: float = 5.0) -> Deadline:
-        """The deadline of a request that arrives now: seconds to its end, and to its first token."""
+        """The deadline of a request that arrives now: the seconds to its end and to its first token."""
         arrived = now()
         return cls(first_token=arrived + min(first_token, whole), end=arrived + whole)
 
-    def begun(self) -> Deadline:
-        """The same deadline once the reader has seen the first token: only the end is still to be kept."""
+    def after_first_token(self) -> Deadline:
+        """The deadline once the reader has the first token: only the end remains."""
         return replace(self, first_token=self.end)
 
-    def delayed(self, seconds: float) -> Deadline:
-        """The same deadline with the first token due so much later, but never after the end."""
+    def delay_first_token(self, seconds: float) -> Deadline:
+        """The deadline with a first token that is due later, but not after the end."""
         return replace(self, first_token=min(self.first_token + seconds, self.end))
 
-    def part(self, share: float) -> Deadline:
-        """A deadline for work that may take this share of the time left, and no more."""
+    def fraction(self, share: float) -> Deadline:
+        """A deadline for work that may use this share of the remaining time."""
         due = now() + share * self.left()
         return Deadline(first_token=due, end=due)
 
     def left(self) -> float:
-        """The seconds until the next promise is due: the first token, or the end once that is out. Never negative."""
+        """The seconds until the first token is due, or the end after the first token. Never negative."""
         return max(0.0, min(self.first_token, self.end) - now())
 
     @asynccontextmanager
-    async def bounding(self, stage: str) -> AsyncIterator[None]:
-        """End what happens inside when the next promise is due, with an error that names the stage."""
+    async def limit(self, stage: str) -> AsyncIterator[None]:
+        """Raise DeadlineExceeded with the name of the stage if the block is not done when the deadline is due."""
         limit = asyncio.timeout_at(min(self.first_token, self.end))
         try:
             async with limit:

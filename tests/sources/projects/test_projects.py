@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from bythebook.errors import ConfigurationError, InputError
-from bythebook.sources import LeftOut, Listed, Page, Skipped, Unreadable
+from bythebook.sources import ExcludedPage, ListedPage, Page, SkippedPage, Unreadable
 from bythebook.sources.factory import open_path
 from bythebook.sources.folder import Folder
-from bythebook.sources.projects import Aside, Style, Wish
+from bythebook.sources.projects import NonContent, ProjectOptions, Style
 from bythebook.sources.projects.project import Project
 from tests.support.word_embedder import WordBook
 
@@ -38,8 +38,8 @@ def kiln(tmp_path: Path) -> Path:
     return shutil.copytree(BOOKS / "kiln", tmp_path / "kiln")
 
 
-async def listed(project: Project) -> list[Listed]:
-    return [entry async for entry in project.listing() if isinstance(entry, Listed)]
+async def listed(project: Project) -> list[ListedPage]:
+    return [entry async for entry in project.listing() if isinstance(entry, ListedPage)]
 
 
 async def rows(project: Project, site: str) -> list[tuple[str, str, str, str]]:
@@ -49,7 +49,9 @@ async def rows(project: Project, site: str) -> list[tuple[str, str, str, str]]:
 
 async def left_out(project: Project) -> dict[str, str]:
     return {
-        entry.path: entry.reason.partition(";")[0] async for entry in project.listing() if isinstance(entry, LeftOut)
+        entry.path: entry.reason.partition(";")[0]
+        async for entry in project.listing()
+        if isinstance(entry, ExcludedPage)
     }
 
 
@@ -62,7 +64,7 @@ async def anchors(project: Project, path: str) -> list[str]:
     return [block.anchor for block in (await page(project, path)).blocks if block.anchor]
 
 
-async def test_a_docusaurus_project_is_read_as_its_site_shows_it(tidepool: Path) -> None:
+async def test_a_docusaurus_project_has_the_pages_of_its_site(tidepool: Path) -> None:
     assert await rows(Project(tidepool), TIDEPOOL) == [
         ("/book/", "Welcome to the pool", "", "intro"),
         ("/book/tanks/sea-water", "Sea water", "Setting up", "tanks/sea-water"),
@@ -78,7 +80,7 @@ async def test_a_docusaurus_project_is_read_as_its_site_shows_it(tidepool: Path)
     assert await anchors(Project(tidepool), "docs/02-tanks/01-basin.mdx") == ["place"]
 
 
-async def test_what_a_docusaurus_project_has_besides_its_book_is_named(tidepool: Path) -> None:
+async def test_reports_documents_that_are_not_part_of_the_book(tidepool: Path) -> None:
     assert await left_out(Project(tidepool)) == {
         "docs/02-tanks/03-secret.md": "a draft, which is not published",
         "docs/02-tanks/04-hidden.md": "unlisted: its author does not want it to be found",
@@ -93,8 +95,10 @@ async def test_what_a_docusaurus_project_has_besides_its_book_is_named(tidepool:
     }
 
 
-async def test_what_is_besides_the_book_can_be_included(tidepool: Path) -> None:
-    project = Project(tidepool, wish=Wish(include=frozenset([Aside.BLOG, Aside.PAGES, Aside.REPOSITORY])))
+async def test_includes_other_documents_on_request(tidepool: Path) -> None:
+    project = Project(
+        tidepool, options=ProjectOptions(include=frozenset([NonContent.BLOG, NonContent.PAGES, NonContent.REPOSITORY]))
+    )
 
     assert [entry.url for entry in (await listed(project))[9:]] == [
         f"{TIDEPOOL}/news/2024/05/01/spring-tide",
@@ -108,7 +112,7 @@ async def test_what_is_besides_the_book_can_be_included(tidepool: Path) -> None:
     }
 
 
-async def test_components_partials_and_tabs_read_as_on_the_page(tidepool: Path) -> None:
+async def test_expands_components_partials_and_tabs(tidepool: Path) -> None:
     text = (await page(Project(tidepool), "docs/02-tanks/01-basin.mdx")).text
 
     assert text.split("\n\n") == [
@@ -119,8 +123,8 @@ async def test_components_partials_and_tabs_read_as_on_the_page(tidepool: Path) 
     ]
 
 
-async def test_another_version_of_the_site(tidepool: Path) -> None:
-    found = await rows(Project(tidepool, wish=Wish(version="1.0")), TIDEPOOL)
+async def test_reads_another_version(tidepool: Path) -> None:
+    found = await rows(Project(tidepool, options=ProjectOptions(version="1.0")), TIDEPOOL)
 
     assert found == [
         ("/book/1.0/intro", "The first edition", "Old times", "intro"),
@@ -128,17 +132,17 @@ async def test_another_version_of_the_site(tidepool: Path) -> None:
     ]
 
 
-async def test_the_version_readers_see_first_is_the_newest_one_unless_it_is_configured(tidepool: Path) -> None:
+async def test_the_default_version_is_the_newest_unless_configured(tidepool: Path) -> None:
     config = tidepool / "docusaurus.config.ts"
     config.write_text(config.read_text().replace("lastVersion: 'current',", "").replace(", path: ''", ""))
 
     assert next(entry.url for entry in await listed(Project(tidepool))) == f"{TIDEPOOL}/book/intro"
-    now = await listed(Project(tidepool, wish=Wish(version="next")))
+    now = await listed(Project(tidepool, options=ProjectOptions(version="next")))
     assert now[0].url == f"{TIDEPOOL}/book/next/"
 
 
-async def test_another_language_of_the_site(tidepool: Path) -> None:
-    found = await rows(Project(tidepool, wish=Wish(locale="de")), TIDEPOOL)
+async def test_reads_another_locale(tidepool: Path) -> None:
+    found = await rows(Project(tidepool, options=ProjectOptions(locale="de")), TIDEPOOL)
 
     assert found[:2] == [
         ("/de/book/", "Welcome to the pool", "", "intro"),
@@ -147,22 +151,24 @@ async def test_another_language_of_the_site(tidepool: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "message"),
+    ("options", "message"),
     [
-        pytest.param(Wish(version="3"), r"no version '3'. It has '1.0', 'current'|'current', '1.0'", id="version"),
-        pytest.param(Wish(locale="fr"), "no locale 'fr'. It has 'en', 'de'", id="language"),
+        pytest.param(
+            ProjectOptions(version="3"), r"no version '3'. It has '1.0', 'current'|'current', '1.0'", id="version"
+        ),
+        pytest.param(ProjectOptions(locale="fr"), "no locale 'fr'. It has 'en', 'de'", id="language"),
     ],
 )
-async def test_a_version_or_language_nobody_has_is_refused(tidepool: Path, wish: Wish, message: str) -> None:
+async def test_rejects_an_unknown_version_or_locale(tidepool: Path, options: ProjectOptions, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        await listed(Project(tidepool, wish=wish))
+        await listed(Project(tidepool, options=options))
 
 
 @pytest.mark.parametrize(
     ("slash", "routes"),
     [("true", ["/book/", "/book/tanks/sea-water/"]), ("false", ["/book", "/book/tanks/sea-water"])],
 )
-async def test_slashes_at_the_end_are_as_the_site_has_them(tidepool: Path, slash: str, routes: list[str]) -> None:
+async def test_trailing_slashes_follow_the_configuration(tidepool: Path, slash: str, routes: list[str]) -> None:
     config = tidepool / "docusaurus.config.ts"
     config.write_text(config.read_text().replace("baseUrl:", f"trailingSlash: {slash}, baseUrl:"))
 
@@ -176,11 +182,11 @@ async def test_slashes_at_the_end_are_as_the_site_has_them(tidepool: Path, slash
         pytest.param("https://preview.example/x/", "https://preview.example/x/book/", id="another path"),
     ],
 )
-async def test_the_address_of_the_site_can_be_given(tidepool: Path, given: str, first: str) -> None:
+async def test_the_site_url_can_be_given(tidepool: Path, given: str, first: str) -> None:
     assert next(entry.url for entry in await listed(Project(tidepool, site_url=given))) == first
 
 
-async def test_a_mkdocs_project_is_read_as_its_site_shows_it(orchard: Path) -> None:
+async def test_a_mkdocs_project_has_the_pages_of_its_site(orchard: Path) -> None:
     assert await rows(Project(orchard), ORCHARD) == [
         ("/", "Home", "", "index"),
         ("/trees/", "All trees", "Trees", "trees/index"),
@@ -202,13 +208,13 @@ async def test_a_mkdocs_project_is_read_as_its_site_shows_it(orchard: Path) -> N
     }
 
 
-async def test_a_post_of_materials_blog_has_its_date_in_its_address(orchard: Path) -> None:
-    project = Project(orchard, wish=Wish(include=frozenset([Aside.BLOG])))
+async def test_a_post_of_the_material_blog_has_its_date_in_the_url(orchard: Path) -> None:
+    project = Project(orchard, options=ProjectOptions(include=frozenset([NonContent.BLOG])))
 
     assert f"{ORCHARD}/blog/2024/04/20/late-frost/" in [entry.url for entry in await listed(project)]
 
 
-async def test_admonitions_tabs_snippets_and_annotations_read_as_on_the_page(orchard: Path) -> None:
+async def test_expands_admonitions_tabs_snippets_and_annotations(orchard: Path) -> None:
     text = (await page(Project(orchard), "docs/trees/grafting.md")).text
 
     assert text.split("\n\n") == [
@@ -222,7 +228,7 @@ async def test_admonitions_tabs_snippets_and_annotations_read_as_on_the_page(orc
     assert (await page(Project(orchard), "docs/harvest/cider.md")).text.endswith("Slow pressing keeps it clear.")
 
 
-async def test_without_a_navigation_folders_come_after_their_own_pages(orchard: Path) -> None:
+async def test_the_default_navigation_lists_pages_before_subfolders(orchard: Path) -> None:
     (orchard / "mkdocs.yml").write_text("site_name: x\nsite_url: https://o.example\nuse_directory_urls: false\n")
     shutil.rmtree(orchard / "docs" / "blog")
 
@@ -238,7 +244,7 @@ async def test_without_a_navigation_folders_come_after_their_own_pages(orchard: 
     ]
 
 
-async def test_a_sphinx_project_is_read_as_its_site_shows_it(kiln: Path) -> None:
+async def test_a_sphinx_project_has_the_pages_of_its_site(kiln: Path) -> None:
     assert await rows(Project(kiln), KILN) == [
         ("/index.html", "The Kiln", "", "index"),
         ("/firing/index.html", "Firing", "Firing", "firing/index"),
@@ -256,26 +262,26 @@ async def test_a_sphinx_project_is_read_as_its_site_shows_it(kiln: Path) -> None
     }
 
 
-async def test_what_sphinx_takes_in_from_elsewhere_is_read(kiln: Path) -> None:
+async def test_expands_includes_of_sphinx(kiln: Path) -> None:
     assert (await page(Project(kiln), "source/index.rst")).text.endswith("about white clay, in edition 2.1.")
     assert "Open the windows" in (await page(Project(kiln), "source/firing/index.rst")).text
     assert "```python\ndegrees = [20, 300, 900]\n```" in (await page(Project(kiln), "source/firing/bisque.rst")).text
     assert (await page(Project(kiln), "source/glazes/index.md")).text == "Glazes\n\nA glaze is glass on clay."
 
 
-@pytest.mark.parametrize("how", ["wished", "told to Read the Docs"])
-async def test_sphinx_may_make_a_folder_of_every_page(kiln: Path, how: str) -> None:
-    wish = Wish(builder="dirhtml") if how == "wished" else Wish()
-    if how != "wished":
+@pytest.mark.parametrize("how", ["by option", "configured for Read the Docs"])
+async def test_dirhtml_publishes_every_page_as_a_folder(kiln: Path, how: str) -> None:
+    options = ProjectOptions(builder="dirhtml") if how == "by option" else ProjectOptions()
+    if how != "by option":
         (kiln / ".readthedocs.yaml").write_text("version: 2\nsphinx:\n  builder: dirhtml\n")
 
-    assert [route for route, *_ in await rows(Project(kiln, wish=wish), KILN)] == [
+    assert [route for route, *_ in await rows(Project(kiln, options=options), KILN)] == [
         *("/", "/firing/", "/firing/bisque/", "/glazes/", "/glazes/ash/", "/words/", "/orphan/"),
     ]
 
 
 @pytest.mark.parametrize("name", ["tidepool", "orchard", "kiln"])
-async def test_a_project_keeps_the_promises_of_a_source(tmp_path: Path, name: str) -> None:
+async def test_a_project_is_a_page_source(tmp_path: Path, name: str) -> None:
     root = shutil.copytree(BOOKS / name, tmp_path / name)
     project = Project(root)
     first = await listed(project)
@@ -295,7 +301,7 @@ async def test_a_project_keeps_the_promises_of_a_source(tmp_path: Path, name: st
     assert first[1].url not in [entry.url for entry in again]
 
 
-async def test_a_file_that_is_taken_in_changes_the_stamps_of_those_that_take_it_in(tidepool: Path) -> None:
+async def test_a_changed_include_changes_the_stamps_of_its_pages(tidepool: Path) -> None:
     project = Project(tidepool)
     before = {entry.path: entry.stamp for entry in await listed(project)}
     part = tidepool / "docs" / "_shared" / "_glass.mdx"
@@ -306,7 +312,7 @@ async def test_a_file_that_is_taken_in_changes_the_stamps_of_those_that_take_it_
     assert "Nor does it break." in (await page(project, "docs/02-tanks/01-basin.mdx")).text
 
 
-async def test_another_sidebar_moves_pages_without_embedding_them_again(tidepool: Path, tmp_path: Path) -> None:
+async def test_a_changed_sidebar_embeds_nothing(tidepool: Path, tmp_path: Path) -> None:
     book = WordBook(tmp_path / "index")
     assert (await book.ingest(Project(tidepool))).added == 9
     again = await book.ingest(Project(tidepool))
@@ -321,15 +327,15 @@ async def test_another_sidebar_moves_pages_without_embedding_them_again(tidepool
     category.write_text("position: 9\n")
     moved = await book.ingest(Project(tidepool))
     assert (moved.changed, moved.unchanged, moved.embedded, moved.generation) == (0, 9, 0, "g000003")
-    with book.shelf() as shelf:
-        async with shelf.edition() as edition:
-            found = [(entry.title, entry.module) for entry in edition.catalogue.listed()]
+    with book.index_provider() as index_provider:
+        async with index_provider.snapshot() as snapshot:
+            found = [(entry.title, entry.module) for entry in snapshot.catalog.table_of_contents()]
     assert [module for _, module in found[1:4]] == ["Beginnings"] * 3
     assert [title for title, _ in found[4:7]] == ["Anemones", "Crabs", "Feeding a crab"]
     assert (await book.ingest(Project(tidepool))).generation == ""
 
 
-async def test_another_navigation_of_mkdocs_is_noticed(orchard: Path, tmp_path: Path) -> None:
+async def test_detects_a_changed_navigation(orchard: Path, tmp_path: Path) -> None:
     book = WordBook(tmp_path / "index")
     await book.ingest(Project(orchard))
     config = orchard / "mkdocs.yml"
@@ -339,7 +345,7 @@ async def test_another_navigation_of_mkdocs_is_noticed(orchard: Path, tmp_path: 
     assert (report.changed, report.unchanged, report.embedded, len(report.left_out)) == (3, 4, 0, 4)
 
 
-async def test_nothing_outside_of_the_project_is_read(tidepool: Path, tmp_path: Path) -> None:
+async def test_reads_nothing_outside_the_project(tidepool: Path, tmp_path: Path) -> None:
     (tmp_path / "secret.mdx").write_text("The key is under the mat.")
     intro = tidepool / "docs" / "01-intro.md"
     intro.write_text(
@@ -350,12 +356,12 @@ async def test_nothing_outside_of_the_project_is_read(tidepool: Path, tmp_path: 
     project = Project(tidepool)
 
     found = [entry async for entry in project.listing()]
-    assert "secret" not in " ".join(entry.path for entry in found if isinstance(entry, Listed))
-    assert [entry.path for entry in found if isinstance(entry, Skipped)] == [".."]
+    assert "secret" not in " ".join(entry.path for entry in found if isinstance(entry, ListedPage))
+    assert [entry.path for entry in found if isinstance(entry, SkippedPage)] == [".."]
     assert (await page(project, "docs/01-intro.md")).text == "A\n\nx"
 
 
-async def test_documents_beside_the_project_belong_to_it_within_a_repository(tidepool: Path, tmp_path: Path) -> None:
+async def test_reads_documents_elsewhere_in_the_repository(tidepool: Path, tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     shutil.move(tidepool / "community", tmp_path / "community")
     config = tidepool / "docusaurus.config.ts"
@@ -366,7 +372,7 @@ async def test_documents_beside_the_project_belong_to_it_within_a_repository(tid
     assert (await page(project, "community/meeting.md")).url == f"{TIDEPOOL}/people/meeting"
 
 
-async def test_files_that_take_in_each_other_end_somewhere(tidepool: Path) -> None:
+async def test_limits_recursive_includes(tidepool: Path) -> None:
     part = tidepool / "docs" / "_shared" / "_glass.mdx"
     part.write_text("import Again from './_glass.mdx';\n\nOn and on. <Again /> <Again /> <Again />\n")
 
@@ -382,19 +388,19 @@ async def test_files_that_take_in_each_other_end_somewhere(tidepool: Path) -> No
         pytest.param("mkdocs.yml", "INHERIT: gone.yml\n", id="a parent that is gone"),
     ],
 )
-async def test_a_configuration_nobody_understands_is_an_error_that_says_so(orchard: Path, file: str, text: str) -> None:
+async def test_raises_for_an_invalid_configuration(orchard: Path, file: str, text: str) -> None:
     (orchard / file).write_text(text)
     with pytest.raises(ConfigurationError, match=r"yml"):
         await listed(Project(orchard))
 
 
-async def test_a_configuration_in_python_that_is_none_is_an_error(kiln: Path) -> None:
+async def test_raises_for_an_invalid_conf_py(kiln: Path) -> None:
     (kiln / "source" / "conf.py").write_text("extensions = [\n")
     with pytest.raises(ConfigurationError, match=r"conf\.py cannot be read"):
         await listed(Project(kiln))
 
 
-async def test_no_configuration_is_ever_run(orchard: Path, kiln: Path, tmp_path: Path) -> None:
+async def test_executes_no_configuration(orchard: Path, kiln: Path, tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     yml = orchard / "mkdocs.yml"
     yml.write_text(yml.read_text() + f"hook: !!python/object/apply:os.mkdir ['{mark}']\n")
@@ -406,7 +412,7 @@ async def test_no_configuration_is_ever_run(orchard: Path, kiln: Path, tmp_path:
     assert not mark.exists()
 
 
-async def test_a_configuration_that_spells_nothing_out_has_the_usual_documents(tmp_path: Path) -> None:
+async def test_a_configuration_without_literals_has_default_documents(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.md").write_text("# A\n\nText.")
     (tmp_path / "docusaurus.config.js").write_text("export default compute();\n")
@@ -417,12 +423,12 @@ async def test_a_configuration_that_spells_nothing_out_has_the_usual_documents(t
     assert [entry.url for entry in await listed(Project(tmp_path))] == [(tmp_path / "docs" / "a.md").as_uri()]
 
 
-async def test_two_documents_at_one_address_are_not_both_kept(tidepool: Path) -> None:
+async def test_skips_a_second_document_at_the_same_url(tidepool: Path) -> None:
     (tidepool / "docs" / "other.md").write_text("---\nslug: /loose\n---\n# Other\n\nText.")
-    skipped = [entry async for entry in Project(tidepool).listing() if isinstance(entry, Skipped)]
+    skipped = [entry async for entry in Project(tidepool).listing() if isinstance(entry, SkippedPage)]
 
     assert skipped == [
-        Skipped("docs/other.md", f"'docs/loose.md' is published at the same address, {TIDEPOOL}/book/loose")
+        SkippedPage("docs/other.md", f"'docs/loose.md' is published at the same address, {TIDEPOOL}/book/loose")
     ]
 
 
@@ -440,24 +446,24 @@ async def test_two_documents_at_one_address_are_not_both_kept(tidepool: Path) ->
         ("lighthouse/index.md", None, Folder),
     ],
 )
-def test_a_project_is_known_by_the_configuration_in_its_folder(name: str, style: Style | None, kind: type) -> None:
-    assert type(open_path(BOOKS / name, site_url="", style=style, wish=Wish())) is kind
+def test_detects_a_project_by_its_configuration(name: str, style: Style | None, kind: type) -> None:
+    assert type(open_path(BOOKS / name, site_url="", style=style, project_options=ProjectOptions())) is kind
 
 
-def test_a_program_called_conf_is_no_sphinx_project(tmp_path: Path) -> None:
+def test_a_python_module_named_conf_is_not_a_sphinx_project(tmp_path: Path) -> None:
     (tmp_path / "conf.py").write_text("PORT = 80\n")
-    assert isinstance(open_path(tmp_path, site_url="", style=None, wish=Wish()), Folder)
+    assert isinstance(open_path(tmp_path, site_url="", style=None, project_options=ProjectOptions()), Folder)
 
 
-async def test_links_that_leave_the_documents_are_reported(tidepool: Path, tmp_path: Path) -> None:
+async def test_reports_symlinks_out_of_the_documents(tidepool: Path, tmp_path: Path) -> None:
     (tmp_path / "secret.md").write_text("s")
     (tidepool / "docs" / "link.md").symlink_to(tmp_path / "secret.md")
-    skipped = [entry async for entry in Project(tidepool).listing() if isinstance(entry, Skipped)]
+    skipped = [entry async for entry in Project(tidepool).listing() if isinstance(entry, SkippedPage)]
 
-    assert skipped == [Skipped("docs/link.md", "it is a link that leaves the folder")]
+    assert skipped == [SkippedPage("docs/link.md", "it is a link that leaves the folder")]
 
 
-async def test_a_navigation_that_repeats_itself_without_end_comes_to_one(orchard: Path) -> None:
+async def test_limits_a_recursive_navigation(orchard: Path) -> None:
     levels = [f"l{n}: &l{n} [{{a: *l{n - 1}}}, {{b: *l{n - 1}}}, {{c: *l{n - 1}}}]" for n in range(1, 28)]
     lines = ["site_url: https://o.example", "l0: &l0 [index.md]", *levels, "nav: *l27"]
     (orchard / "mkdocs.yml").write_text("\n".join(lines))
@@ -465,7 +471,7 @@ async def test_a_navigation_that_repeats_itself_without_end_comes_to_one(orchard
     assert "https://o.example/" in [entry.url for entry in await listed(Project(orchard))]
 
 
-async def test_a_sidebar_that_repeats_itself_without_end_comes_to_one(tidepool: Path) -> None:
+async def test_limits_a_recursive_sidebar(tidepool: Path) -> None:
     levels = [
         f"const l{n} = [...l{n - 1}, ...l{n - 1}, {{type: 'category', label: 'a', items: l{n - 1}}}];"
         for n in range(1, 28)
@@ -480,7 +486,7 @@ async def test_a_sidebar_that_repeats_itself_without_end_comes_to_one(tidepool: 
     "line", ["```a", "# a", "import A from './a.mdx';", "--8<--", "{ .annotate }", "=", ".. toctree::"]
 )
 @pytest.mark.parametrize("name", ["tidepool", "orchard", "kiln"])
-async def test_a_document_made_to_be_slow_is_looked_at_in_time(tmp_path: Path, name: str, line: str) -> None:
+async def test_parses_hostile_documents_in_time(tmp_path: Path, name: str, line: str) -> None:
     root = shutil.copytree(BOOKS / name, tmp_path / name)
     file = {"tidepool": "docs/loose.md", "orchard": "docs/shears.md", "kiln": "source/words.rst"}[name]
     (root / file).write_text(f"{line}\n" * 20_000)

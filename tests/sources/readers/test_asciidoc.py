@@ -1,11 +1,11 @@
-"""AsciiDoc, as Asciidoctor shows it."""
+"""AsciiDoc is read as Asciidoctor publishes it."""
 
 from __future__ import annotations
 
 import pytest
 
-from bythebook.sources import Kind
-from bythebook.sources.document import Draft, Part
+from bythebook.sources import BlockKind
+from bythebook.sources.document import DocumentPart, ParsedDocument
 from bythebook.sources.readers import asciidoc
 
 
@@ -18,13 +18,13 @@ def test_a_document_has_a_title_sections_and_paragraphs() -> None:
         "= The Lamp\nJane Doe <jane@example.test>\nv1.0, 2024\n:toc:\n\nIt *burns*\nall night.\n\n== Its Oil\n\nWhale."
     )
 
-    assert asciidoc.read(source) == Draft(
+    assert asciidoc.read(source) == ParsedDocument(
         "The Lamp",
         (
-            Part(Kind.HEADING, "The Lamp", level=1, anchor="_the_lamp"),
-            Part(Kind.PARAGRAPH, "It burns all night."),
-            Part(Kind.HEADING, "Its Oil", level=2, anchor="_its_oil"),
-            Part(Kind.PARAGRAPH, "Whale."),
+            DocumentPart(BlockKind.HEADING, "The Lamp", level=1, anchor="_the_lamp"),
+            DocumentPart(BlockKind.PARAGRAPH, "It burns all night."),
+            DocumentPart(BlockKind.HEADING, "Its Oil", level=2, anchor="_its_oil"),
+            DocumentPart(BlockKind.PARAGRAPH, "Whale."),
         ),
     )
 
@@ -48,7 +48,7 @@ def test_headings_have_the_ids_of_the_published_page(source: str, anchor: str) -
     assert part.anchor == anchor
 
 
-def test_the_same_heading_twice_has_two_ids() -> None:
+def test_equal_headings_get_different_ids() -> None:
     assert [part.anchor for part in asciidoc.read("== Oil\n\n== Oil\n\n== Oil").parts] == ["_oil", "_oil_2", "_oil_3"]
 
 
@@ -69,11 +69,11 @@ def test_the_same_heading_twice_has_two_ids() -> None:
         pytest.param("one +\ntwo", "one\ntwo", id="a break on purpose"),
     ],
 )  # fmt: skip
-def test_a_paragraph_reads_as_it_is_shown(source: str, shown: str) -> None:
+def test_removes_inline_markup(source: str, shown: str) -> None:
     assert texts(source) == [shown]
 
 
-def test_notes_follow_their_paragraph() -> None:
+def test_footnotes_follow_their_paragraph() -> None:
     assert texts("Oil.footnote:[Of *whales*.] It burns.") == ["Oil. It burns.", "Of whales."]
 
 
@@ -91,17 +91,17 @@ def test_notes_follow_their_paragraph() -> None:
         pytest.param("----\na # <1>\nb <2>\nc <!--3-->\n----", "```\na\nb\nc\n```", id="without marks of notes"),
     ],
 )
-def test_code_is_kept(source: str, code: str) -> None:
+def test_keeps_code(source: str, code: str) -> None:
     assert texts(source) == [code]
 
 
-def test_admonitions_say_what_they_are() -> None:
+def test_admonitions_begin_with_their_kind() -> None:
     assert texts("NOTE: Hot.\n\n[WARNING]\n====\nVery hot.\n\nReally.\n====\n\n[TIP]\nWait.") == [
         *("Note", "Hot.", "Warning", "Very hot.", "Really.", "Tip", "Wait."),
     ]
 
 
-def test_lists_are_nested_and_take_what_is_attached() -> None:
+def test_lists_are_nested_and_contain_attached_blocks() -> None:
     source = (
         "* oil\n** whale\n* wick\n+\nof cotton\n\n. one\n. two\n.. deep\n\nThen.\n\nTerm:: Meaning\nOther::\n  below"
     )
@@ -113,11 +113,11 @@ def test_lists_are_nested_and_take_what_is_attached() -> None:
     ]
 
 
-def test_code_attached_to_an_item_is_code() -> None:
+def test_code_attached_to_an_item_is_a_code_part() -> None:
     assert texts("* a\n+\n[source,sh]\n----\nls\n----\n* b") == ["- a", "```sh\nls\n```", "- b"]
 
 
-def test_notes_on_code_are_a_list() -> None:
+def test_callouts_are_a_list() -> None:
     assert texts("----\nx <1>\n----\n<1> first\n<2> second") == ["```\nx\n```", "1. first\n2. second"]
 
 
@@ -135,7 +135,7 @@ def test_tables_have_rows_and_cells(source: str, table: str) -> None:
     assert texts(source) == [table]
 
 
-def test_what_is_not_shown_is_left_out() -> None:
+def test_omits_invisible_content() -> None:
     source = (
         "// a\n\n////\nb\n////\n\ninclude::/etc/passwd[]\n\nifdef::x[]\nc\nendif::[]\n\nifndef::x[]\nshown\n"
         "endif::[]\n\nifdef::toc[d]\nifndef::toc[also]\n\n++++\n<b>e</b>\n++++\n\nimage::a.png[f]\n\n'''\n\n--\nopen\n--"
@@ -144,7 +144,7 @@ def test_what_is_not_shown_is_left_out() -> None:
     assert texts(source) == ["shown", "also", "open"]
 
 
-def test_who_was_quoted_is_said() -> None:
+def test_keeps_the_attribution_of_a_quote() -> None:
     assert texts(".Of light\n[quote, A Keeper, Diary]\n____\nIt *burns*.\n____") == [
         "Of light",
         "It burns.",

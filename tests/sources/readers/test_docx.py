@@ -1,4 +1,4 @@
-"""Word: headings, lists, tables, code and notes of a .docx file."""
+"""Word: headings, lists, tables, code and footnotes of a .docx file."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.sources import Kind, Unreadable
-from bythebook.sources.document import Draft, Part
-from bythebook.sources.readers import sandbox
+from bythebook.sources import BlockKind, Unreadable, readers
+from bythebook.sources.document import DocumentPart, ParsedDocument
 from tests.support.sample_documents import WORD, docx, para, zipped
 
 STYLES = (
@@ -30,13 +29,13 @@ NUMBERING = (
 )
 
 
-def read(tmp_path: Path, data: bytes) -> Draft:
+def read(tmp_path: Path, data: bytes) -> ParsedDocument:
     file = tmp_path / "a.docx"
     file.write_bytes(data)
-    return sandbox.read(file, part="", sign=lambda: None)
+    return readers.read_file(file, part="", heartbeat=lambda: None)
 
 
-def parts(tmp_path: Path, body: str, files: Mapping[str, str | bytes] | None = None) -> tuple[Part, ...]:
+def parts(tmp_path: Path, body: str, files: Mapping[str, str | bytes] | None = None) -> tuple[DocumentPart, ...]:
     return read(tmp_path, docx(body, styles=STYLES, numbering=NUMBERING, files=files)).parts
 
 
@@ -48,7 +47,7 @@ def run(inside: str, *, about: str = "") -> str:
     return f"<w:r><w:rPr>{about}</w:rPr>{inside}</w:r>"
 
 
-def test_headings_are_known_by_their_style_in_any_language(tmp_path: Path) -> None:
+def test_recognises_headings_by_style_in_any_language(tmp_path: Path) -> None:
     body = (
         para("The Lamp", style="berschrift1")
         + para("Its oil", style="Mine")
@@ -57,14 +56,14 @@ def test_headings_are_known_by_their_style_in_any_language(tmp_path: Path) -> No
         + para("By hand", inside='<w:outlineLvl w:val="1"/>')
     )
 
-    assert read(tmp_path, docx(body, styles=STYLES)) == Draft(
+    assert read(tmp_path, docx(body, styles=STYLES)) == ParsedDocument(
         "The Lamp",
         (
-            Part(Kind.HEADING, "The Lamp", level=1),
-            Part(Kind.HEADING, "Its oil", level=2),
-            Part(Kind.HEADING, "Whale oil", level=3),
-            Part(Kind.PARAGRAPH, "It burns."),
-            Part(Kind.HEADING, "By hand", level=2),
+            DocumentPart(BlockKind.HEADING, "The Lamp", level=1),
+            DocumentPart(BlockKind.HEADING, "Its oil", level=2),
+            DocumentPart(BlockKind.HEADING, "Whale oil", level=3),
+            DocumentPart(BlockKind.PARAGRAPH, "It burns."),
+            DocumentPart(BlockKind.HEADING, "By hand", level=2),
         ),
     )
 
@@ -78,13 +77,13 @@ def test_headings_are_known_by_their_style_in_any_language(tmp_path: Path) -> No
         pytest.param(para("x"), "Document1", "", id="not what a program says"),
     ],
 )
-def test_the_title_is_the_nearest_to_the_text(tmp_path: Path, body: str, said: str, title: str) -> None:
+def test_prefers_the_title_closest_to_the_text(tmp_path: Path, body: str, said: str, title: str) -> None:
     core = f'<c xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>{said}</dc:title></c>'
 
     assert read(tmp_path, docx(body, styles=STYLES, files={"docProps/core.xml": core})).title == title
 
 
-def test_lists_are_counted_and_nested(tmp_path: Path) -> None:
+def test_lists_are_numbered_and_nested(tmp_path: Path) -> None:
     body = (
         item("oil", of=5)
         + item("first", of=5, depth=1)
@@ -102,7 +101,7 @@ def test_lists_are_counted_and_nested(tmp_path: Path) -> None:
     ]
 
 
-def test_code_is_known_by_its_style_or_its_typeface(tmp_path: Path) -> None:
+def test_recognises_code_by_style_or_font(tmp_path: Path) -> None:
     typed = '<w:rFonts w:ascii="Courier New"/>'
     body = (
         para("def light():", style="C")
@@ -113,25 +112,30 @@ def test_code_is_known_by_its_style_or_its_typeface(tmp_path: Path) -> None:
     )
 
     assert parts(tmp_path, body) == (
-        Part(Kind.CODE, "```\ndef light():\n    return lamp\n```"),
-        Part(Kind.PARAGRAPH, "And:"),
-        Part(Kind.CODE, "```\nls -l\n```"),
-        Part(Kind.PARAGRAPH, "Run ls"),
+        DocumentPart(BlockKind.CODE, "```\ndef light():\n    return lamp\n```"),
+        DocumentPart(BlockKind.PARAGRAPH, "And:"),
+        DocumentPart(BlockKind.CODE, "```\nls -l\n```"),
+        DocumentPart(BlockKind.PARAGRAPH, "Run ls"),
     )
 
 
-def test_a_table_has_its_cells_and_one_that_arranges_others_is_none(tmp_path: Path) -> None:
+def test_reads_tables_and_treats_nested_ones_as_layout(tmp_path: Path) -> None:
     def table(*rows: list[str]) -> str:
         cells = ("".join(f"<w:tc>{cell}</w:tc>" for cell in row) for row in rows)
         return "<w:tbl>" + "".join(f"<w:tr>{row}</w:tr>" for row in cells) + "</w:tbl>"
 
     inner = table([para("Lamp"), para("Reach")], [para("Fixed"), para("ten") + para("miles")])
 
-    assert parts(tmp_path, inner) == (Part(Kind.TABLE, "| Lamp | Reach |\n| --- | --- |\n| Fixed | ten miles |"),)
-    assert [part.kind for part in parts(tmp_path, table([inner, para("beside")]))] == [Kind.TABLE, Kind.PARAGRAPH]
+    assert parts(tmp_path, inner) == (
+        DocumentPart(BlockKind.TABLE, "| Lamp | Reach |\n| --- | --- |\n| Fixed | ten miles |"),
+    )
+    assert [part.kind for part in parts(tmp_path, table([inner, para("beside")]))] == [
+        BlockKind.TABLE,
+        BlockKind.PARAGRAPH,
+    ]
 
 
-def test_what_a_reader_does_not_see_is_left_out(tmp_path: Path) -> None:
+def test_omits_invisible_text(tmp_path: Path) -> None:
     body = (
         para("Contents ... 1", style="TOC1")
         + "<w:p><w:r><w:t>It </w:t></w:r><w:del><w:r><w:delText>never </w:delText></w:r></w:del>"
@@ -140,10 +144,10 @@ def test_what_a_reader_does_not_see_is_left_out(tmp_path: Path) -> None:
         + "<w:hyperlink><w:r><w:t>burns</w:t></w:r></w:hyperlink><w:r><w:t>.</w:t><w:br/><w:t>Well.</w:t></w:r></w:p>"
     )
 
-    assert parts(tmp_path, body) == (Part(Kind.PARAGRAPH, "It always burns.\nWell."),)
+    assert parts(tmp_path, body) == (DocumentPart(BlockKind.PARAGRAPH, "It always burns.\nWell."),)
 
 
-def test_notes_and_boxes_follow_their_paragraph(tmp_path: Path) -> None:
+def test_notes_and_text_boxes_follow_their_paragraph(tmp_path: Path) -> None:
     notes = f'<w:footnotes {WORD}><w:footnote w:type="separator" w:id="0">{para("---")}</w:footnote><w:footnote w:id="2">{para("Of whales.")}</w:footnote></w:footnotes>'  # noqa: E501
     mc = 'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
     box = f"<w:txbxContent>{para('Beside it.')}</w:txbxContent>"
@@ -164,12 +168,12 @@ def test_notes_and_boxes_follow_their_paragraph(tmp_path: Path) -> None:
     ("data", "reason"),
     [
         pytest.param(b"\xd0\xcf\x11\xe0" + b"\0" * 99, "it is encrypted, or an old Word file", id="encrypted"),
-        pytest.param(zipped({"a": "b"}), "it is no Word file: word/document.xml is missing", id="another zip"),
+        pytest.param(zipped({"a": "b"}), "it is not a Word file: word/document.xml is missing", id="another zip"),
         pytest.param(docx("<w:p>"), "'word/document.xml' inside it is not valid XML", id="broken XML"),
         pytest.param(docx("<w:sdt>" * 5_000 + "</w:sdt>" * 5_000), "it is nested too deeply", id="nested"),
     ],
 )
-def test_what_cannot_be_read_says_why(tmp_path: Path, data: bytes, reason: str) -> None:
+def test_reports_why_a_file_cannot_be_read(tmp_path: Path, data: bytes, reason: str) -> None:
     with pytest.raises(Unreadable) as caught:
         read(tmp_path, data)
 

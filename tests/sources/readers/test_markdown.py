@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from bythebook.sources import Kind, Unreadable
-from bythebook.sources.document import Part
+from bythebook.sources import BlockKind, Unreadable
+from bythebook.sources.document import DocumentPart
 from bythebook.sources.projects import Style
 from bythebook.sources.readers import markdown
 
@@ -33,7 +33,7 @@ def seen(text: str, style: Style = Style.PLAIN) -> list[str]:
         pytest.param("- [x] done", "- done", id="a task"),
     ],
 )
-def test_inline_markup_is_gone(written: str, read: str) -> None:
+def test_removes_inline_markup(written: str, read: str) -> None:
     assert seen(written) == [read]
 
 
@@ -49,7 +49,7 @@ def test_inline_markup_is_gone(written: str, read: str) -> None:
         pytest.param("-\n- b", ["- b"], id="an empty item"),
     ],
 )
-def test_lists_keep_their_shape(written: str, read: list[str]) -> None:
+def test_keeps_the_structure_of_lists(written: str, read: list[str]) -> None:
     assert seen(written) == read
 
 
@@ -72,7 +72,7 @@ def test_lists_keep_their_shape(written: str, read: list[str]) -> None:
         pytest.param("::: module.Class\n    options:\n      x: 1\n\nText", ["Text"], id="generated reference"),
     ],
 )
-def test_admonitions_and_tabs_are_a_label_and_text(written: str, read: list[str]) -> None:
+def test_admonitions_and_tabs_become_a_label_and_text(written: str, read: list[str]) -> None:
     assert seen(written) == read
 
 
@@ -90,11 +90,11 @@ def test_admonitions_and_tabs_are_a_label_and_text(written: str, read: list[str]
         pytest.param("```", [], id="nothing"),
     ],
 )
-def test_code_is_kept_and_includes_are_not(written: str, read: list[str]) -> None:
+def test_keeps_code_and_removes_include_markers(written: str, read: list[str]) -> None:
     assert seen(written) == read
 
 
-def test_mdbook_hides_lines_of_rust_that_only_make_it_compile() -> None:
+def test_removes_the_hidden_lines_of_rust_in_mdbook() -> None:
     assert seen("```rust\n# fn main() {\n#[test]\nlet x;\n# }\n```", Style.MDBOOK) == ["```rust\n#[test]\nlet x;\n```"]
 
 
@@ -109,11 +109,11 @@ def test_mdbook_hides_lines_of_rust_that_only_make_it_compile() -> None:
         pytest.param("See {ref}`the words <x>` and `<y>`", ["See the words and <y>"], id="roles"),
     ],
 )
-def test_myst_is_read_as_sphinx_shows_it(written: str, read: list[str]) -> None:
+def test_reads_myst_like_sphinx(written: str, read: list[str]) -> None:
     assert seen(written, Style.SPHINX) == read
 
 
-def test_tables_are_pipe_tables() -> None:
+def test_formats_tables_as_pipe_tables() -> None:
     assert seen("a | b\n:--|--:\n`x \\| y` | **2**") == ["| a | b |\n| --- | --- |\n| x \\| y | 2 |"]
 
 
@@ -126,11 +126,11 @@ def test_tables_are_pipe_tables() -> None:
         pytest.param("## A b {: #c .d }", "c", id="kramdown"),
     ],
 )
-def test_a_heading_has_the_id_its_author_wrote_or_its_generator_makes(written: str, anchor: str) -> None:
-    assert markdown.read(written).parts == (Part(Kind.HEADING, "A b", level=2, anchor=anchor),)
+def test_a_heading_has_its_explicit_or_generated_id(written: str, anchor: str) -> None:
+    assert markdown.read(written).parts == (DocumentPart(BlockKind.HEADING, "A b", level=2, anchor=anchor),)
 
 
-def test_footnotes_are_text_and_their_marks_are_not() -> None:
+def test_keeps_footnotes_and_removes_their_marks() -> None:
     assert seen("Word[^1] on.\n\n[^1]: Note\n    goes on.\n[^2]: Other") == ["Word on.", "Note goes on.", "Other"]
 
 
@@ -144,7 +144,7 @@ def test_footnotes_are_text_and_their_marks_are_not() -> None:
         pytest.param('<Listing number="1" caption="A `b`">\n\n</Listing>', ["A b"], id="a component's caption"),
     ],
 )
-def test_html_is_read_for_what_it_shows(written: str, read: list[str]) -> None:
+def test_reads_the_visible_text_of_embedded_html(written: str, read: list[str]) -> None:
     assert seen(written) == read
 
 
@@ -160,10 +160,10 @@ def test_html_is_read_for_what_it_shows(written: str, read: list[str]) -> None:
         pytest.param("---\n\ntext\n\n---\n# Top", "Top", id="two rules are no front matter"),
     ],
 )
-def test_a_page_is_called_what_its_author_calls_it(written: str, title: str) -> None:
+def test_finds_the_title_of_a_page(written: str, title: str) -> None:
     assert markdown.read(written).title == title
 
 
-def test_broken_front_matter_is_reported_with_its_line() -> None:
+def test_reports_invalid_front_matter_with_its_line() -> None:
     with pytest.raises(Unreadable, match=r"front matter is not valid YAML \(line 3\)"):
         markdown.read("---\na: 1\ntitle: b: c\n---\ntext")

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from bythebook.sources import Kind
-from bythebook.sources.document import Part
+from bythebook.sources import BlockKind
+from bythebook.sources.document import DocumentPart
 from bythebook.sources.projects import Style
 from bythebook.sources.readers import mdx
 
@@ -30,7 +30,7 @@ def seen(text: str) -> list[str]:
         pytest.param("<https://x.test>", ["https://x.test"], id="addresses"),
     ],
 )
-def test_what_is_computed_is_gone_and_what_is_written_stays(written: str, read: list[str]) -> None:
+def test_removes_expressions_and_keeps_text(written: str, read: list[str]) -> None:
     assert seen(written) == read
 
 
@@ -54,10 +54,12 @@ def test_what_is_computed_is_gone_and_what_is_written_stays(written: str, read: 
         pytest.param(":::tip Mind\n\n<A>Text</A>\n\n:::", ["Mind", "Text"], id="in an admonition"),
     ],
 )
-def test_components_are_read_for_what_is_in_them(written: str, read: list[str]) -> None:
+def test_reads_the_content_of_components(written: str, read: list[str]) -> None:
     assert seen(written) == read
 
 
 @pytest.mark.parametrize("written", ["## A {#b}", "## A {/* #b */}"])
-def test_heading_ids_are_no_expressions(written: str) -> None:
-    assert mdx.read(written, style=Style.DOCUSAURUS).parts == (Part(Kind.HEADING, "A", level=2, anchor="b"),)
+def test_heading_ids_are_not_expressions(written: str) -> None:
+    assert mdx.read(written, style=Style.DOCUSAURUS).parts == (
+        DocumentPart(BlockKind.HEADING, "A", level=2, anchor="b"),
+    )

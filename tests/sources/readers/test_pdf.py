@@ -1,4 +1,4 @@
-"""PDF: from pieces of text at places on a page back to what a person reads."""
+"""PDF: from text runs with coordinates to paragraphs, headings, lists, code and tables."""
 
 from __future__ import annotations
 
@@ -8,38 +8,37 @@ from pathlib import Path
 import pypdf
 import pytest
 
-from bythebook.sources import Kind, Unreadable
-from bythebook.sources.document import Part
-from bythebook.sources.readers import sandbox
+from bythebook.sources import BlockKind, Unreadable, readers
+from bythebook.sources.document import DocumentPart
 from tests.support.sample_documents import Set, assembled, pdf, running, stream
 
 FULL = "The keeper climbs the tower every night and trims the wick until it burns clear and bright"
 LONG = [FULL, FULL, FULL]
 
 
-def read(tmp_path: Path, data: bytes) -> tuple[str, list[Part]]:
+def read(tmp_path: Path, data: bytes) -> tuple[str, list[DocumentPart]]:
     file = tmp_path / "a.pdf"
     file.write_bytes(data)
-    draft = sandbox.read(file, part="", sign=lambda: None)
+    draft = readers.read_file(file, part="", heartbeat=lambda: None)
     return draft.title, list(draft.parts)
 
 
-def texts(parts: list[Part]) -> list[str]:
+def texts(parts: list[DocumentPart]) -> list[str]:
     return [part.text for part in parts]
 
 
-def test_lines_flow_into_paragraphs_that_know_their_page(tmp_path: Path) -> None:
+def test_joins_lines_to_paragraphs_with_their_page(tmp_path: Path) -> None:
     first = [*running(FULL, "until morning."), *running(FULL, "and sleeps.", top=640)]
     _, parts = read(tmp_path, pdf(first, running("The next page.")))
 
     assert parts == [
-        Part(Kind.PARAGRAPH, f"{FULL} until morning.", anchor="page=1"),
-        Part(Kind.PARAGRAPH, f"{FULL} and sleeps.", anchor="page=1"),
-        Part(Kind.PARAGRAPH, "The next page.", anchor="page=2"),
+        DocumentPart(BlockKind.PARAGRAPH, f"{FULL} until morning.", anchor="page=1"),
+        DocumentPart(BlockKind.PARAGRAPH, f"{FULL} and sleeps.", anchor="page=1"),
+        DocumentPart(BlockKind.PARAGRAPH, "The next page.", anchor="page=2"),
     ]
 
 
-def test_a_line_with_room_left_ends_its_paragraph(tmp_path: Path) -> None:
+def test_a_short_line_ends_its_paragraph(tmp_path: Path) -> None:
     _, parts = read(tmp_path, pdf(running(FULL, "and sleeps", "Bring oil", "Bring a wick", FULL, "again.")))
 
     assert texts(parts) == [f"{FULL} and sleeps", "Bring oil", "Bring a wick", f"{FULL} again."]
@@ -56,7 +55,7 @@ def test_a_line_with_room_left_ends_its_paragraph(tmp_path: Path) -> None:
         pytest.param("1-", "2", "", "1- 2", id="no word"),
     ],
 )
-def test_words_cut_at_line_ends_are_whole_again(
+def test_joins_words_hyphenated_at_line_ends(
     tmp_path: Path, first: str, second: str, elsewhere: str, whole: str
 ) -> None:
     rest = running(f"{elsewhere} burns.", top=400) if elsewhere else []
@@ -65,18 +64,20 @@ def test_words_cut_at_line_ends_are_whole_again(
     assert parts[0].text == f"{FULL} {whole} is here."
 
 
-def test_a_sentence_goes_on_over_the_page_and_the_rest_stays_on_its_own(tmp_path: Path) -> None:
+def test_joins_a_sentence_across_pages_and_keeps_the_rest_on_its_page(tmp_path: Path) -> None:
     first = running("The keeper trims the wick every night and", top=100)
     second = [*running(FULL.lower(), "at dawn. Then he sleeps.", top=700)]
     _, parts = read(tmp_path, pdf(first, second))
 
     assert parts == [
-        Part(Kind.PARAGRAPH, f"The keeper trims the wick every night and {FULL.lower()} at dawn.", anchor="page=1"),
-        Part(Kind.PARAGRAPH, "Then he sleeps.", anchor="page=2"),
+        DocumentPart(
+            BlockKind.PARAGRAPH, f"The keeper trims the wick every night and {FULL.lower()} at dawn.", anchor="page=1"
+        ),
+        DocumentPart(BlockKind.PARAGRAPH, "Then he sleeps.", anchor="page=2"),
     ]
 
 
-def test_running_heads_feet_and_page_numbers_are_no_text(tmp_path: Path) -> None:
+def test_removes_headers_footers_and_page_numbers(tmp_path: Path) -> None:
     pages = [
         [
             Set("The Lamp Book", 72, 760, 8),
@@ -92,23 +93,23 @@ def test_running_heads_feet_and_page_numbers_are_no_text(tmp_path: Path) -> None
     assert texts(parts) == [f"What stands on page {word} is only there." for word in ("one", "two", "three", "four")]
 
 
-def test_chapters_that_begin_at_the_top_of_a_page_are_no_running_heads(tmp_path: Path) -> None:
+def test_keeps_chapter_headings_at_the_top_of_a_page(tmp_path: Path) -> None:
     pages = [
         [*running(f"Chapter {number}", size=20, top=740), *running(f"{FULL} {word}", f"in {word} lamps.", top=700)]
         for number, word in enumerate(("old", "new", "red", "tall"), start=1)
     ]
     _, parts = read(tmp_path, pdf(*pages))
 
-    assert [part.text for part in parts if part.kind is Kind.HEADING] == [f"Chapter {n}" for n in (1, 2, 3, 4)]
+    assert [part.text for part in parts if part.kind is BlockKind.HEADING] == [f"Chapter {n}" for n in (1, 2, 3, 4)]
 
 
-def test_a_word_at_the_edge_of_a_page_is_no_roman_number(tmp_path: Path) -> None:
+def test_a_word_at_the_edge_of_a_page_is_not_a_roman_number(tmp_path: Path) -> None:
     _, parts = read(tmp_path, pdf([*running(*LONG, "burns."), Set("Civil", y=100), Set("xiv", 300, 20)]))
 
     assert texts(parts)[1:] == ["Civil"]
 
 
-def test_lines_of_each_column_flow_by_its_own_edge(tmp_path: Path) -> None:
+def test_joins_lines_by_the_edge_of_their_column(tmp_path: Path) -> None:
     left = running("The keeper climbs the tower every", "night.", "Then he", top=700)
     right = running("sleeps until the morning comes and", "the lamp is put out.", top=700, x=320)
     _, parts = read(tmp_path, pdf([*left, *right]))
@@ -119,7 +120,7 @@ def test_lines_of_each_column_flow_by_its_own_edge(tmp_path: Path) -> None:
     ]
 
 
-def test_headings_are_larger_or_heavier_than_the_text(tmp_path: Path) -> None:
+def test_recognises_headings_by_size_and_weight(tmp_path: Path) -> None:
     page = [
         *running("The Lamp", top=740, size=20),
         *running("Its oil", top=700, size=14),
@@ -132,7 +133,7 @@ def test_headings_are_larger_or_heavier_than_the_text(tmp_path: Path) -> None:
     title, parts = read(tmp_path, pdf(page))
 
     assert title == "The Lamp"
-    assert [(part.text, part.level, part.anchor) for part in parts if part.kind is Kind.HEADING] == [
+    assert [(part.text, part.level, part.anchor) for part in parts if part.kind is BlockKind.HEADING] == [
         ("The Lamp", 1, "page=1"),
         ("Its oil", 2, "page=1"),
         ("Whale oil", 3, "page=1"),
@@ -140,7 +141,7 @@ def test_headings_are_larger_or_heavier_than_the_text(tmp_path: Path) -> None:
     ]
 
 
-def test_the_outline_says_which_lines_are_headings_and_how_deep(tmp_path: Path) -> None:
+def test_the_outline_determines_headings_and_levels(tmp_path: Path) -> None:
     page = [
         *running("1. The Lamp", top=740, size=14),
         *running(*LONG, "burns.", top=710),
@@ -154,29 +155,33 @@ def test_the_outline_says_which_lines_are_headings_and_how_deep(tmp_path: Path) 
     )
 
     assert title == "Light"
-    assert [(part.text, part.level) for part in parts if part.kind is Kind.HEADING] == [
+    assert [(part.text, part.level) for part in parts if part.kind is BlockKind.HEADING] == [
         ("1. The Lamp", 1),
         ("1.1 Its oil", 2),
         ("2. The Horn", 1),
     ]
 
 
-def test_a_heading_of_two_lines_is_one(tmp_path: Path) -> None:
+def test_joins_a_heading_of_two_lines(tmp_path: Path) -> None:
     page = [*running("How the lamp of the tower is", "lit at dusk", size=20, top=740), *running(FULL, "so.", top=600)]
     _, parts = read(tmp_path, pdf(page))
 
-    assert parts[0] == Part(Kind.HEADING, "How the lamp of the tower is lit at dusk", level=1, anchor="page=1")
+    assert parts[0] == DocumentPart(
+        BlockKind.HEADING, "How the lamp of the tower is lit at dusk", level=1, anchor="page=1"
+    )
 
 
-def test_code_keeps_its_lines_and_indents(tmp_path: Path) -> None:
+def test_keeps_lines_and_indentation_of_code(tmp_path: Path) -> None:
     code = [Set("def light():", 72, 640, font="mono"), Set("return lamp", 96, 628, font="mono")]
     more = [Set("light()", 72, 604, font="mono")]
     _, parts = read(tmp_path, pdf([*running(*LONG, "so:", top=700), *code, *more]))
 
-    assert parts[-1] == Part(Kind.CODE, "```\ndef light():\n    return lamp\n\nlight()\n```", anchor="page=1")
+    assert parts[-1] == DocumentPart(
+        BlockKind.CODE, "```\ndef light():\n    return lamp\n\nlight()\n```", anchor="page=1"
+    )
 
 
-def test_a_table_has_its_rows_and_columns(tmp_path: Path) -> None:
+def test_reads_rows_and_columns_of_a_table(tmp_path: Path) -> None:
     rows = [("Lamp", "Reach", "Colour"), ("Fixed", "ten miles", "white"), ("Turning", "nine miles", "red")]
     cells = [
         Set(text, 72 + 150 * column, 600 - 14 * row)
@@ -185,25 +190,25 @@ def test_a_table_has_its_rows_and_columns(tmp_path: Path) -> None:
     ]
     _, parts = read(tmp_path, pdf([*running(*LONG, "so:", top=700), *cells]))
 
-    assert parts[-1].kind is Kind.TABLE
+    assert parts[-1].kind is BlockKind.TABLE
     assert parts[-1].text == (
         "| Lamp | Reach | Colour |\n| --- | --- | --- |\n| Fixed | ten miles | white |\n| Turning | nine miles | red |"
     )
 
 
-def test_items_are_a_list(tmp_path: Path) -> None:
+def test_reads_items_as_a_list(tmp_path: Path) -> None:
     page = [*running(*LONG, "so:", top=700), *running("\u2022 oil", "\u2022 a wick that is", top=640)]
     page = [text._replace(text=text.text.replace("\u2022", "-")) for text in page]
     numbered = running("1. Climb.", "2. Light it.", top=560)
     _, parts = read(tmp_path, pdf([*page, *running("Then:", top=590), *numbered]))
 
-    assert [part.text for part in parts if part.kind is Kind.LIST] == [
+    assert [part.text for part in parts if part.kind is BlockKind.LIST] == [
         "- oil\n- a wick that is",
         "1. Climb.\n2. Light it.",
     ]
 
 
-def test_two_columns_drawn_across_are_read_one_after_the_other(tmp_path: Path) -> None:
+def test_reads_two_columns_one_after_the_other(tmp_path: Path) -> None:
     half = "The keeper climbs the tower and trims"
     left = running(*[f"{half} {word}" for word in "abcdefghij"], top=700)
     right = running(*[f"{half} {word}" for word in "klmnopqrst"], top=700, x=320)
@@ -212,19 +217,19 @@ def test_two_columns_drawn_across_are_read_one_after_the_other(tmp_path: Path) -
     assert " ".join(texts(parts)) == " ".join(f"{half} {word}" for word in "abcdefghijklmnopqrst")
 
 
-def test_ligatures_are_letters(tmp_path: Path) -> None:
+def test_replaces_ligatures(tmp_path: Path) -> None:
     _, parts = read(tmp_path, pdf(running("The five flames of the first fire.")))
 
     assert texts(parts) == ["The five flames of the first fire."]
 
 
-def test_a_stamp_on_its_side_is_no_text(tmp_path: Path) -> None:
+def test_omits_a_rotated_stamp(tmp_path: Path) -> None:
     _, parts = read(tmp_path, pdf([*running(FULL, "so."), Set("DRAFT of 1901", 20, 300, 20, upwards=True)]))
 
     assert texts(parts) == [f"{FULL} so."]
 
 
-def test_a_page_that_lies_on_its_side_is_read(tmp_path: Path) -> None:
+def test_reads_a_rotated_page(tmp_path: Path) -> None:
     lying = [Set("It lies", 100, 100, upwards=True), Set("on its side.", 112, 100, upwards=True)]
     _, parts = read(tmp_path, pdf(lying))
 
@@ -241,16 +246,16 @@ def test_a_page_that_lies_on_its_side_is_read(tmp_path: Path) -> None:
         pytest.param("", "", id="nothing"),
     ],
 )
-def test_the_title_is_what_the_file_says(tmp_path: Path, said: str, title: str) -> None:
+def test_the_title_comes_from_the_metadata(tmp_path: Path, said: str, title: str) -> None:
     assert read(tmp_path, pdf(running("It burns."), title=said))[0] == title
 
 
 @pytest.mark.parametrize("algorithm", ["RC4-128", "AES-256"])
-def test_a_file_anybody_may_open_is_read_though_encrypted(tmp_path: Path, algorithm: str) -> None:
+def test_reads_an_encrypted_file_without_a_password(tmp_path: Path, algorithm: str) -> None:
     assert texts(read(tmp_path, _encrypted("", algorithm))[1]) == ["It burns."]
 
 
-def test_a_file_with_a_password_says_so(tmp_path: Path) -> None:
+def test_reports_a_file_with_a_password(tmp_path: Path) -> None:
     with pytest.raises(Unreadable, match=r"^it is encrypted; save a copy without a password$"):
         read(tmp_path, _encrypted("secret", "AES-256"))
 
@@ -281,14 +286,14 @@ def _picture_only() -> bytes:
         ),
     ],
 )
-def test_what_cannot_be_read_says_why(tmp_path: Path, data: bytes, reason: str) -> None:
+def test_reports_why_a_file_cannot_be_read(tmp_path: Path, data: bytes, reason: str) -> None:
     with pytest.raises(Unreadable) as caught:
         read(tmp_path, data)
 
     assert str(caught.value).startswith(reason)
 
 
-def test_a_stream_that_unpacks_without_end_is_refused_or_cut(tmp_path: Path) -> None:
+def test_rejects_or_truncates_a_decompression_bomb(tmp_path: Path) -> None:
     bomb = stream(b"0 " * 50_000_000)
     data = assembled(
         [

@@ -1,4 +1,4 @@
-"""What sitemaps list, whatever shape they come in."""
+"""Parsing of sitemaps in every format."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import gzip
 import pytest
 
 from bythebook.sources import Unreadable
-from bythebook.sources.website.sitemap import Entry, parse
+from bythebook.sources.website.sitemap import SitemapEntry, parse_sitemap
 
 URLSET = (
     '<?xml version="1.0" encoding="UTF-8"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" '
@@ -15,7 +15,7 @@ URLSET = (
     "<lastmod>2026-01-02</lastmod><image:image><image:loc>https://a.example/i.png</image:loc></image:image></url>"
     "<url><loc>https://a.example/y</loc><changefreq>weekly</changefreq></url><url><priority>1</priority></url></urlset>"
 )
-ENTRIES = [Entry("https://a.example/x?a=1&b=2", "2026-01-02"), Entry("https://a.example/y")]
+ENTRIES = [SitemapEntry("https://a.example/x?a=1&b=2", "2026-01-02"), SitemapEntry("https://a.example/y")]
 
 
 @pytest.mark.parametrize(
@@ -28,20 +28,20 @@ ENTRIES = [Entry("https://a.example/x?a=1&b=2", "2026-01-02"), Entry("https://a.
         pytest.param(URLSET.replace("UTF-8", "UTF-16").encode("utf-16"), id="UTF-16"),
     ],
 )
-def test_pages_and_their_times(data: bytes) -> None:
-    parsed = parse(data)
-    assert (parsed.entries, parsed.sitemaps, parsed.wrong) == (ENTRIES, [], "")
+def test_parses_urls_and_lastmod(data: bytes) -> None:
+    parsed = parse_sitemap(data)
+    assert (parsed.entries, parsed.sitemaps, parsed.error) == (ENTRIES, [], "")
 
 
 def test_an_index_names_other_sitemaps() -> None:
-    parsed = parse(b"<sitemapindex><sitemap><loc>https://a.example/1.xml</loc></sitemap></sitemapindex>")
+    parsed = parse_sitemap(b"<sitemapindex><sitemap><loc>https://a.example/1.xml</loc></sitemap></sitemapindex>")
     assert (parsed.entries, parsed.sitemaps) == ([], ["https://a.example/1.xml"])
 
 
-def test_plain_text_lists_one_address_a_line() -> None:
-    assert parse(b"https://a.example/x\r\n\nnonsense\nhttps://a.example/y").entries == [
-        Entry("https://a.example/x"),
-        Entry("https://a.example/y"),
+def test_plain_text_lists_one_url_per_line() -> None:
+    assert parse_sitemap(b"https://a.example/x\r\n\nnonsense\nhttps://a.example/y").entries == [
+        SitemapEntry("https://a.example/x"),
+        SitemapEntry("https://a.example/y"),
     ]
 
 
@@ -64,9 +64,9 @@ BILLION_LAUGHS = (
         pytest.param(gzip.compress(b"<urlset>" + b" " * 60_000_000), id="a bomb"),
     ],
 )
-def test_attacks_are_refused(data: bytes) -> None:
+def test_rejects_attacks(data: bytes) -> None:
     with pytest.raises(Unreadable):
-        parse(data)
+        parse_sitemap(data)
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,9 @@ def test_attacks_are_refused(data: bytes) -> None:
         pytest.param(b"<urlset><url><loc>http://a/&nbsp;</loc></url>", "undefined entity", id="an entity of HTML"),
     ],
 )
-def test_what_is_broken_is_kept_up_to_there_and_told(data: bytes, wrong: str) -> None:
-    assert wrong in parse(data).wrong
+def test_reports_a_syntax_error(data: bytes, wrong: str) -> None:
+    assert wrong in parse_sitemap(data).error
 
 
-def test_what_is_kept_of_a_cut_sitemap() -> None:
-    assert parse(URLSET.encode()[:-20]).entries == ENTRIES
+def test_keeps_the_entries_before_a_syntax_error() -> None:
+    assert parse_sitemap(URLSET.encode()[:-20]).entries == ENTRIES

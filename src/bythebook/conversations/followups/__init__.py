@@ -1,42 +1,42 @@
-"""Follow-ups: what a question of a conversation asks, said so that it can be looked for alone."""
+"""Follow-ups: rewriting a question of a conversation so that it can be searched without the conversation."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Exchange", "Standalone"]
+__all__ = ["Exchange", "StandaloneQuestion"]
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A question that was asked before, and what came of it."""
+    """An earlier question with its answer."""
 
     question: str
     answer: str = ""
     sources: tuple[str, ...] = ()
-    """The titles of the sections its answer cited, in the order a reader saw them."""
+    """Titles of the sections the answer cited, in the order the reader saw them."""
     chunk_ids: tuple[str, ...] = ()
-    """The chunks those citations are from, in the same order."""
+    """Chunks of these citations, in the same order."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standalone:
-    """What a question asks, understood from those before it."""
+class StandaloneQuestion:
+    """A question rewritten with the context of the earlier questions."""
 
     text: str
-    """What to look for, and to weigh the evidence by. The question itself where it leans on nothing."""
+    """The text to search for and to score the evidence by. The question itself if it needs no context."""
     depends: bool = False
-    """Whether the question alone would have been understood wrongly or not at all."""
+    """True if the question needs the conversation to be understood."""
     unclear: bool = False
-    """Whether even the conversation does not say what is asked: the reader should be asked back."""
+    """True if the conversation does not resolve the question: ask the reader back."""
     source: int | None = None
-    """The source of the latest exchange with sources that the question points at, counting from 1."""
+    """Number of the source the question refers to, among the sources of the latest answer that had any."""
     whole: bool = False
-    """Whether it asks for that source as such, and for nothing in particular: there is no more to it than the book."""
+    """True if it asks for that source in general ("tell me more about source 2")."""
     searches: tuple[str, ...] = ()
-    """What to search for where several rankings can be added up: finds more than `text` alone."""
+    """Further search texts, for retrievers that merge rankings. They find more than `text` alone."""
 
     @property
     def every(self) -> tuple[str, ...]:
-        """All there is to search for, `text` first."""
+        """All search texts without duplicates, `text` first."""
         return tuple(dict.fromkeys((self.text, *self.searches)))

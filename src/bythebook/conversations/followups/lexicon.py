@@ -1,6 +1,15 @@
-"""The English words a follow-up is recognised by. Few of them occur in other languages, whose questions stay as is."""
+"""The words of a question: tokens, content words, and the English word lists that identify a follow-up.
+
+Few of these words occur in other languages, whose questions stay unchanged.
+"""
 
 from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 FUNCTION = frozenset(
     """
@@ -20,7 +29,7 @@ FUNCTION = frozenset(
     actually basically exactly maybe perhaps
     """.split()
 )
-"""Words that say nothing of what a question is about."""
+"""Stop words: they do not name a subject."""
 
 COURTESY = frozenset(
     """
@@ -28,7 +37,7 @@ COURTESY = frozenset(
     excuse wow hm hmm um
     """.split()
 )
-"""What is said to keep a conversation going. Alone it asks nothing."""
+"""Conversational fillers. Alone they ask nothing."""
 
 POINTING = frozenset(
     """
@@ -36,13 +45,13 @@ POINTING = frozenset(
     he him his himself he's she her hers herself she's one ones both latter former
     """.split()
 )
-"""Words that stand for something said before."""
+"""Pronouns that refer to the conversation."""
 
 POINTING_INSIDE = frozenset("it its it's they them their that he him his she her".split())
-"""Those that as often stand for something named earlier in the same question."""
+"""Pronouns that often refer to something earlier in the same question."""
 
 CONTINUING = frozenset("more other others another else also too same again instead further next additional".split())
-"""Words that ask for something beside what was said before."""
+"""Words that ask for an addition to the previous answer."""
 
 RELATIONAL = frozenset(
     """
@@ -60,10 +69,10 @@ RELATIONAL = frozenset(
     using version versions work worked working works year years
     """.split()
 )
-"""Words that are of something. A question with no others leaves out what."""
+"""Words that need an "of ..." complement. A question with only such words omits its subject."""
 
 OPENINGS = (("what", "about"), ("how", "about"), ("and",), ("or",), ("but",), ("so",), ("also",), ("then",))
-"""How a few words are hung on the question before."""
+"""Openings that attach a fragment to the previous question."""
 
 BEFORE_THAT = frozenset(
     """
@@ -71,7 +80,7 @@ BEFORE_THAT = frozenset(
     at from on why how and or but know mean so into through using without doing
     """.split()
 )
-"""Words after which "that" is a pronoun, and not the beginning of a clause."""
+"""Words after which "that" is a pronoun, not a conjunction."""
 
 AFTER_EMPTY_IT = frozenset(
     """
@@ -79,13 +88,48 @@ AFTER_EMPTY_IT = frozenset(
     easy hard difficult true take takes matter enough common normal legal allowed
     """.split()
 )
-"""Words with which "it" points at nothing, as in "Is it possible to …"."""
+"""Words with which "it" is a dummy subject, as in "Is it possible to …"."""
 
 CLAUSE = frozenset("and or but if when since because so while then although though unless".split())
-"""Where a new clause begins, whose "it" may point into the one before."""
+"""Conjunctions that start a clause, whose "it" may refer to the clause before."""
 
 ALTERNATIVES = frozenset("or and than vs versus".split())
-"""What stands between the former and the latter."""
+"""Words between the two alternatives of "the former" and "the latter"."""
 
 ELSEWHERE = frozenset("today tonight tomorrow yesterday weather joke".split())
-"""What goes on in the world just now is no part of what was talked about."""
+"""Questions about current events are never about the subject of the conversation."""
+
+_WORD = re.compile(r"[^\W_]+(?:[-.'_+#&/][^\W_]+)*[+#]*|[.;:?!,]")
+
+
+def split_words(text: str) -> list[str]:
+    """Words and punctuation marks of a text."""
+    return _WORD.findall(text.replace("’", "'"))
+
+
+def is_word(word: str) -> bool:
+    """True for a word, false for a punctuation mark."""
+    return word[0].isalnum()
+
+
+def content_words(words: Sequence[str]) -> tuple[str, ...]:
+    """Words that name the subject, as written, without duplicates."""
+    found: dict[str, str] = {}
+    for word in words:
+        term = word.removesuffix("'s")
+        if is_word(term) and not is_stop_word(term):
+            found.setdefault(stem(term), term)
+    return tuple(found.values())
+
+
+def is_stop_word(word: str) -> bool:
+    """True if the word could occur in a question about any subject."""
+    lists = (FUNCTION, COURTESY, POINTING, CONTINUING, RELATIONAL)
+    return any(word.lower() in each for each in lists)
+
+
+def stem(term: str) -> str:
+    """Strip a plural ending: "clusters" becomes "cluster"."""
+    low = term.lower()
+    ending = next((end for end in ("ing", "ed", "es", "s") if low.endswith(end) and len(low) > len(end) + 3), "")
+    return low.removesuffix(ending)

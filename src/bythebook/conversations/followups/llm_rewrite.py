@@ -1,14 +1,20 @@
-"""Making a question stand alone with a model: what it is told, and what is taken from its answer."""
+"""Rewriting a follow-up with a model: the prompt, and the checks on the model's answer."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
-from bythebook.chunking.sentences import sentences
-from bythebook.conversations.followups import Standalone
-from bythebook.conversations.followups.rules import REMEMBERED, Lean, lean, lean_by_itself, standalone
-from bythebook.conversations.followups.terms import specific, split, stem
+from bythebook.chunking.sentences import split_sentences
+from bythebook.conversations.followups import StandaloneQuestion
+from bythebook.conversations.followups.lexicon import content_words, split_words, stem
+from bythebook.conversations.followups.rules import (
+    REMEMBERED,
+    Dependence,
+    classify_dependence,
+    classify_fragment,
+    make_standalone,
+)
 from bythebook.conversations.models import Message
 
 if TYPE_CHECKING:
@@ -32,13 +38,13 @@ Last question: Who built the oldest one?
 Who built the oldest lighthouse?"""
 
 BUDGET = 1200
-"""How many tokens the messages may have together."""
+"""Token budget of the prompt."""
 LONGEST_ANSWER = 400
-"""How many characters of an earlier answer are shown: its beginning says what it is about."""
+"""Characters of each earlier answer in the prompt: the beginning names the subject."""
 LONGEST_REWRITE = 200
-"""How many characters a stand-alone question may have, unless the reader's own is long."""
+"""Maximum characters of a rewrite, unless the reader's question is longer."""
 LONGEST_SEARCH = 12
-"""How many words may be taken for something to look for, where they are no question."""
+"""Maximum words of a rewrite that is a keyword query instead of a question."""
 
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _LABEL = re.compile(
@@ -58,17 +64,17 @@ _ASKS = frozenset(
     tell explain describe compare list show give name find define summarize summarise elaborate say
     """.split()
 )
-"""How a question or a request begins."""
+"""First words of a question or a request."""
 _STATES = frozenset("is are was were has have had will can must should does means uses gives provides allows".split())
-"""Words of which a statement has one."""
+"""Verbs that mark a statement."""
 _QUOTES = "\"'`*_“”‘’«» \t"
 
 
 def rewrite_messages(
     question: str, history: Sequence[Exchange], *, count: Count, budget: int = BUDGET
 ) -> tuple[Message, Message]:
-    """What a model is sent to make `question` stand alone, with the latest exchanges the budget has room for."""
-    told = [_told(exchange) for exchange in history[-REMEMBERED:]]
+    """The prompt to rewrite `question`, with as many recent exchanges as fit the budget."""
+    told = [_format_exchange(exchange) for exchange in history[-REMEMBERED:]]
     last = f"Last question: {_one_line(question)}"
     room = budget - count(REWRITE_PROMPT)
     while told and count("\n".join([*told, last])) > room:
@@ -76,23 +82,23 @@ def rewrite_messages(
     return Message("system", REWRITE_PROMPT), Message("user", "\n".join([*told, last]))
 
 
-def rewritten(said: str, question: str, history: Sequence[Exchange]) -> Standalone:
-    """The stand-alone question a model gave, or that of the local rule where the model did not do as it was told."""
-    local = standalone(question, history)
-    text = _cleaned(said)
+def parse_rewrite(said: str, question: str, history: Sequence[Exchange]) -> StandaloneQuestion:
+    """The model's rewrite, or the rule-based one if the model did not follow its instructions."""
+    local = make_standalone(question, history)
+    text = _strip_markup(said)
     if local.source or local.unclear:
         return local
-    if split(text.lower()) == split(question.lower()):
-        # The model says that it stands alone. A word that points outside of it says otherwise.
-        return local if lean_by_itself(question) else Standalone(question, searches=(question,))
-    if not _faithful(text, question, history):
+    if split_words(text.lower()) == split_words(question.lower()):
+        # The model returned the question unchanged, although it contains a pronoun that refers outside of it.
+        return local if classify_fragment(question) else StandaloneQuestion(question, searches=(question,))
+    if not _is_faithful(text, question, history):
         return local
-    # A rewrite that missed the point must not hide what the reader's own words would have found.
-    searches = (question, text) if specific(split(question)) else (text,)
-    return Standalone(text, depends=True, searches=searches)
+    # Search for the reader's own words as well, in case the rewrite is wrong.
+    searches = (question, text) if content_words(split_words(question)) else (text,)
+    return StandaloneQuestion(text, depends=True, searches=searches)
 
 
-def _told(exchange: Exchange) -> str:
+def _format_exchange(exchange: Exchange) -> str:
     lines = [f"Reader: {_one_line(exchange.question)}"]
     if answer := _one_line(exchange.answer):
         lines.append(f"Book: {answer if len(answer) <= LONGEST_ANSWER else answer[:LONGEST_ANSWER] + '…'}")
@@ -106,18 +112,22 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _cleaned(said: str) -> str:
-    """The first line that says something, without thoughts, labels and quotes around it."""
+def _strip_markup(said: str) -> str:
+    """The first non-empty line, without reasoning tags, labels and quotation marks."""
     lines = (_LABEL.sub("", line).strip(_QUOTES) for line in _THOUGHT.sub("", said).splitlines())
     return next((line for line in lines if line), "")
 
 
-def _faithful(text: str, question: str, history: Sequence[Exchange]) -> bool:
-    """Whether this is the reader's question made whole, and not an answer, an apology or something nobody asked."""
+def _is_faithful(text: str, question: str, history: Sequence[Exchange]) -> bool:
+    """True if the text is a rewrite of the question, not an answer, an apology or another question."""
     if len(text) > max(LONGEST_REWRITE, 2 * len(question)) or _DECLINED.search(text):
         return False
-    words = split(text)
-    if lean(words, ()) is Lean.FIRMLY or not _asks(words) or _sentences(text) > max(_sentences(question), 1):
+    words = split_words(text)
+    if (
+        classify_dependence(words, ()) is Dependence.FIRMLY
+        or not _is_question(words)
+        or _sentences(text) > max(_sentences(question), 1)
+    ):
         return False
     asked, terms = _stems(question), _stems(text)
     known = asked.union(*(_stems(" ".join([e.question, e.answer, *e.sources])) for e in history))
@@ -125,8 +135,8 @@ def _faithful(text: str, question: str, history: Sequence[Exchange]) -> bool:
     return bool(said) and 2 * len(said) >= len(terms) and (not asked or bool(terms & asked))
 
 
-def _asks(words: Sequence[str]) -> bool:
-    """Whether these are a question, a request, or a few words to look for: not a statement."""
+def _is_question(words: Sequence[str]) -> bool:
+    """True for a question, a request or a keyword query; false for a statement."""
     low = [word.lower() for word in words]
     if not low or low[-1] == "?" or low[0] in _ASKS:
         return bool(low)
@@ -134,8 +144,8 @@ def _asks(words: Sequence[str]) -> bool:
 
 
 def _sentences(text: str) -> int:
-    return sum(1 for _ in sentences(text))
+    return sum(1 for _ in split_sentences(text))
 
 
 def _stems(text: str) -> set[str]:
-    return {stem(term) for term in specific(split(text))}
+    return {stem(term) for term in content_words(split_words(text))}

@@ -1,4 +1,4 @@
-"""Questions that point at one of several things: "the second source", "source 2", "the latter"."""
+"""References to one of several things: "the second source", "source 2", "the latter"."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bythebook.conversations.followups import Standalone, lexicon
-from bythebook.conversations.followups.terms import specific, split
+from bythebook.conversations.followups import StandaloneQuestion, lexicon
+from bythebook.conversations.followups.lexicon import content_words, split_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,13 +35,13 @@ _MARK = re.compile(r"(?<!\w)\[(?P<number>\d{1,2})\](?P<kind>)")
 class _Pointer:
     words: str
     number: int
-    """Counting from 1; -1 is the last."""
+    """Counts from 1; -1 is the last."""
     loose: bool
-    """Whether it may as well point at something that is no source: "the second one"."""
+    """True if it may refer to something other than a source: "the second one"."""
 
 
-def pointed_source(question: str, history: Sequence[Exchange]) -> Standalone | None:
-    """The question about the source it points at, if it does. One that was never shown makes it unclear."""
+def find_source_reference(question: str, history: Sequence[Exchange]) -> StandaloneQuestion | None:
+    """The question about the source it refers to, if any. A source that was never shown makes it unclear."""
     sources = next((exchange.sources for exchange in reversed(history) if exchange.sources), ())
     pointer = _pointer(question)
     if not sources or not pointer or (pointer.loose and _alternatives(history)):
@@ -49,14 +49,14 @@ def pointed_source(question: str, history: Sequence[Exchange]) -> Standalone | N
     number = len(sources) if pointer.number == -1 else pointer.number
     if number <= len(sources):
         text = question.replace(pointer.words, sources[number - 1], 1)
-        whole = not specific(split(question.replace(pointer.words, "", 1)))
-        return Standalone(text, depends=True, source=number, whole=whole, searches=(text,))
-    return None if pointer.loose else Standalone(question, depends=True, unclear=True, searches=(question,))
+        whole = not content_words(split_words(question.replace(pointer.words, "", 1)))
+        return StandaloneQuestion(text, depends=True, source=number, whole=whole, searches=(text,))
+    return None if pointer.loose else StandaloneQuestion(question, depends=True, unclear=True, searches=(question,))
 
 
-def pointed_alternative(question: str, history: Sequence[Exchange]) -> tuple[str, ...]:
-    """The terms of the former or the latter of the two things that were asked about last, if one is meant."""
-    low = {word.lower() for word in split(question)}
+def find_alternative_reference(question: str, history: Sequence[Exchange]) -> tuple[str, ...]:
+    """Terms of the former or the latter of the two things asked about last, if the question refers to one."""
+    low = {word.lower() for word in split_words(question)}
     pointer = _pointer(question)
     number = pointer.number if pointer and pointer.loose else 1 if "former" in low else 2 if "latter" in low else None
     found = _alternatives(history)
@@ -66,7 +66,7 @@ def pointed_alternative(question: str, history: Sequence[Exchange]) -> tuple[str
 def _pointer(question: str) -> _Pointer | None:
     found = _NTH.search(question) or _NUMBERED.search(question) or _MARK.search(question)
     number = _number(found["number"].lower()) if found else 0
-    # Nothing is counted from 0 except by programs, whose [0] is no source.
+    # Only code counts from 0, and its [0] is not a source.
     return _Pointer(found.group(), number, loose=found["kind"].lower() == "one") if found and number else None
 
 
@@ -80,10 +80,10 @@ def _number(word: str) -> int:
 
 
 def _alternatives(history: Sequence[Exchange]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """The terms on both sides of the last "or", "and" or "than" of the latest question."""
-    words = split(history[-1].question) if history else []
+    """Terms on both sides of the last "or", "and" or "than" of the latest question."""
+    words = split_words(history[-1].question) if history else []
     places = [place for place, word in enumerate(words) if word.lower() in lexicon.ALTERNATIVES]
     if not places:
         return None
-    former, latter = specific(words[: places[-1]]), specific(words[places[-1] :])
+    former, latter = content_words(words[: places[-1]]), content_words(words[places[-1] :])
     return (former, latter) if former and latter else None

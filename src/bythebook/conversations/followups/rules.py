@@ -1,4 +1,4 @@
-"""Making a question stand alone without a model: by the words it leans on, and by what was asked before it."""
+"""Rule-based rewriting of follow-ups, from pronouns and omissions and the subject of earlier questions."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from bythebook.conversations.followups import Standalone, lexicon
-from bythebook.conversations.followups.references import pointed_alternative, pointed_source
-from bythebook.conversations.followups.terms import is_word, says_nothing, specific, split, stem
+from bythebook.conversations.followups import StandaloneQuestion, lexicon
+from bythebook.conversations.followups.lexicon import content_words, is_stop_word, is_word, split_words, stem
+from bythebook.conversations.followups.references import find_alternative_reference, find_source_reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -16,30 +16,30 @@ if TYPE_CHECKING:
     from bythebook.conversations.followups import Exchange
 
 REMEMBERED = 10
-"""How many exchanges back a question can lean."""
+"""How many exchanges back a question may refer."""
 SUBJECT, LATEST = 4, 2
-"""How many terms are carried of the question that named the subject, and of the one asked last.
+"""How many terms are added from the question that named the subject, and from the latest question.
 
-More of them draw passages that answered the earlier questions instead of this one.
+More terms retrieve passages that answered the earlier questions instead of this one.
 """
 FEW = 3
-"""A question with more terms of its own is understood, however it opens."""
+"""A question with more content words than this is understood without context."""
 
 
-class Lean(Enum):
-    """How a question leans on the conversation before it."""
+class Dependence(Enum):
+    """How much a question depends on the conversation."""
 
     FIRMLY = auto()
-    """It has a word that stands for something said before, leaves out what it is about, or takes up what was asked."""
+    """It has a pronoun, omits its subject or continues the previous question."""
     SOFTLY = auto()
-    """It can be understood alone, and may still be about the same subject."""
+    """It can be understood alone, but may have the same subject."""
     NOT = auto()
-    """It names its subject, or one that is not of this conversation."""
+    """It names its subject, or a subject new to the conversation."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """What a conversation is about: the terms that named it, and those of the latest question about it."""
+    """The subject of a conversation: the terms that named it, and the terms of the latest question about it."""
 
     named: tuple[str, ...] = ()
     latest: tuple[str, ...] = ()
@@ -49,90 +49,90 @@ class _Subject:
         return self.named[:SUBJECT] + self.latest[:LATEST]
 
     def after(self, question: str) -> _Subject:
-        """What it is about once this was asked."""
-        words = split(question)
-        own = specific(words)
-        if self.named and lean(words, self.terms) is Lean.FIRMLY:
+        """The subject after this question."""
+        words = split_words(question)
+        own = content_words(words)
+        if self.named and classify_dependence(words, self.terms) is Dependence.FIRMLY:
             return _Subject(self.named, own or self.latest)
         return _Subject(own) if own else self
 
 
-def standalone(question: str, history: Sequence[Exchange]) -> Standalone:
-    """What `question` asks after these exchanges, oldest first."""
-    words = split(question)
+def make_standalone(question: str, history: Sequence[Exchange]) -> StandaloneQuestion:
+    """Rewrite `question` with the context of these exchanges, oldest first."""
+    words = split_words(question)
     if all(word.lower() in lexicon.COURTESY for word in words if is_word(word)):
-        return Standalone(question, unclear=True, searches=(question,))
-    if pointed := pointed_source(question, history):
+        return StandaloneQuestion(question, unclear=True, searches=(question,))
+    if pointed := find_source_reference(question, history):
         return pointed
     subject = _subject(history)
-    leaning = lean(words, subject)
-    if leaning is Lean.NOT:
-        return Standalone(question, searches=(question,))
-    carried = _carried(words, pointed_alternative(question, history) or subject)
+    leaning = classify_dependence(words, subject)
+    if leaning is Dependence.NOT:
+        return StandaloneQuestion(question, searches=(question,))
+    carried = _carry_over(words, find_alternative_reference(question, history) or subject)
     together = f"{question} {' '.join(carried)}".strip()
-    own = specific(words)
+    own = content_words(words)
     searches = tuple(dict.fromkeys((question, together) if own else (together,)))
-    if leaning is Lean.SOFTLY:
-        return Standalone(question, searches=searches)
+    if leaning is Dependence.SOFTLY:
+        return StandaloneQuestion(question, searches=searches)
     unclear = not own and not carried
-    return Standalone(together, depends=bool(carried) or unclear, unclear=unclear, searches=searches)
+    return StandaloneQuestion(together, depends=bool(carried) or unclear, unclear=unclear, searches=searches)
 
 
-def lean(words: Sequence[str], subject: Iterable[str]) -> Lean:
-    """How a question with these words leans on a conversation about this subject."""
+def classify_dependence(words: Sequence[str], subject: Iterable[str]) -> Dependence:
+    """Classify how a question with these words depends on a conversation about this subject."""
     low = [word.lower() for word in words if is_word(word)]
-    own = specific(words)
-    if _points(words):
-        return Lean.FIRMLY
+    own = content_words(words)
+    if _has_pointer(words):
+        return Dependence.FIRMLY
     if lexicon.ELSEWHERE.intersection(low):
-        return Lean.NOT
+        return Dependence.NOT
     opens = any(tuple(low[: len(opening)]) == opening for opening in lexicon.OPENINGS)
     if not own or (opens and len(own) <= FEW):
-        return Lean.FIRMLY
-    # A question that names its subject again has said what it is about.
+        return Dependence.FIRMLY
+    # The question repeats the subject and so names it itself.
     again = {stem(term) for term in subject}.intersection(stem(term) for term in own)
-    return Lean.NOT if again else Lean.SOFTLY
+    return Dependence.NOT if again else Dependence.SOFTLY
 
 
-def lean_by_itself(question: str) -> bool:
-    """Whether a question cannot be understood alone, whatever was asked before it."""
-    words = split(question)
-    return _points(words) or not specific(words)
+def classify_fragment(question: str) -> bool:
+    """Classify a question without any conversation."""
+    words = split_words(question)
+    return _has_pointer(words) or not content_words(words)
 
 
 def _subject(history: Sequence[Exchange]) -> tuple[str, ...]:
-    """What was talked about; if no question says, what the first source of the latest answer is about."""
+    """The subject of the conversation; if no question names one, the subject of the latest answer's first source."""
     subject = _Subject()
     for exchange in history[-REMEMBERED:]:
         subject = subject.after(exchange.question)
     titles = next((exchange.sources for exchange in reversed(history) if exchange.sources), ("",))
-    return subject.terms or specific(split(titles[0]))[:SUBJECT]
+    return subject.terms or content_words(split_words(titles[0]))[:SUBJECT]
 
 
-def _carried(words: Sequence[str], subject: Iterable[str]) -> tuple[str, ...]:
-    """The terms of the subject that the question does not have, each once."""
-    own = {stem(term) for term in specific(words)}
-    return tuple(term for term in specific([*subject]) if stem(term) not in own)
+def _carry_over(words: Sequence[str], subject: Iterable[str]) -> tuple[str, ...]:
+    """Terms of the subject that the question lacks, without duplicates."""
+    own = {stem(term) for term in content_words(words)}
+    return tuple(term for term in content_words([*subject]) if stem(term) not in own)
 
 
-def _points(words: Sequence[str]) -> bool:
-    """Whether a word of the question stands for something outside of it."""
+def _has_pointer(words: Sequence[str]) -> bool:
+    """True if a pronoun of the question refers outside of it."""
     low = [word.lower() for word in words]
     named = inside = False
     for place, word in enumerate(low):
         if word in lexicon.CLAUSE or not is_word(word):
-            # What "it" stands for after this may be named before it.
+            # The referent of "it" after this word may be named earlier in the question.
             inside = inside or named
         elif word in lexicon.POINTING:
-            if _stands_for_something(low, place) and not (inside and word in lexicon.POINTING_INSIDE):
+            if _is_pronoun_use(low, place) and not (inside and word in lexicon.POINTING_INSIDE):
                 return True
         else:
-            named = named or not says_nothing(word)
+            named = named or not is_stop_word(word)
     return False
 
 
-def _stands_for_something(low: Sequence[str], place: int) -> bool:
-    """Whether the word is a pronoun here: "that" and "one" often are not, and "it" may stand for nothing."""
+def _is_pronoun_use(low: Sequence[str], place: int) -> bool:
+    """True if the word is a referring pronoun here: "that" and "one" often are not, and "it" may be a dummy subject."""
     before = low[place - 1] if place else "."
     rest = low[place + 1 :]
     match low[place]:

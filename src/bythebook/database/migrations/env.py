@@ -1,4 +1,4 @@
-"""Alembic runs this to migrate over the connection it was given, inside the transaction that is open on it."""
+"""Alembic runs this script on an existing connection, inside its open transaction."""
 
 from alembic import context
 

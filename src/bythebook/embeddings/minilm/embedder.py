@@ -1,8 +1,6 @@
-"""Vectors made on this machine, by MiniLM in onnxruntime: no service, no key, and for one text always the same bits.
+"""The local embedder: MiniLM in onnxruntime. It needs no service and no key, and its vectors are deterministic.
 
-Another kind of processor may round the last bit differently; the products of bytes are exact everywhere.
-
-The model in onnxruntime. All threads of a process share one session.
+Another type of processor may round the last bit differently; the integer products are exact everywhere.
 """
 
 from __future__ import annotations
@@ -16,9 +14,9 @@ from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from bythebook.embeddings import Identity, arriving
+from bythebook.embeddings import EmbedderId, iterate_texts
 from bythebook.embeddings.minilm import download
-from bythebook.embeddings.minilm.wordpiece import Pieces
+from bythebook.embeddings.minilm.wordpiece import WordPieceTokenizer
 from bythebook.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -28,137 +26,134 @@ if TYPE_CHECKING:
 
     from bythebook.embeddings import Texts, Vector
 
-    Begun = Future[Any]
-    """A session that a thread is already loading."""
+    PendingSession = Future[Any]
+    """An onnxruntime session that a thread is loading."""
 
 
-IDENTITY = Identity(download.NAME, 384)
-LONGEST = 256
+EMBEDDER_ID = EmbedderId(download.NAME, 384)
+MAX_TOKENS = 256
 FIRST, LAST = 101, 102
-AHEAD = 4
-_SPACES = re.compile(r"[ \t\r\n]+")
-_WORDS_KNOWN = 1 << 14
+"""The ids of the special tokens before and after a text."""
+TASKS_PER_CORE = 4
+_WHITESPACE = re.compile(r"[ \t\r\n]+")
+_CACHED_WORDS = 1 << 14
+_LOG_ERRORS_ONLY = 3
 
 
 class LocalEmbedder:
-    """Embeds one text at a time on each core, reading its first 254 tokens.
+    """Embeds one text per core at a time, and only its first 254 tokens.
 
-    A batch would be quantised by a common scale, so that a vector would depend on what stands beside it. A text to a
-    core is also faster than one text on all of them.
+    A batch would be quantised by a common scale, so a vector would depend on the other texts of the batch. One text
+    per core is also faster than one text on all cores.
     """
 
-    def __init__(self, session: Any, pieces: Pieces, *, pool: ThreadPoolExecutor, ahead: int) -> None:
+    def __init__(
+        self, session: Any, tokenizer: WordPieceTokenizer, *, pool: ThreadPoolExecutor, max_tasks: int
+    ) -> None:
         self._session = session
-        self._pieces = pieces
+        self._tokenizer = tokenizer
         self._pool = pool
-        self._ahead = ahead
-        self._count_word = lru_cache(_WORDS_KNOWN)(lambda word: len(pieces(word)))
+        self._max_tasks = max_tasks
+        self._count_word = lru_cache(_CACHED_WORDS)(lambda word: len(tokenizer(word)))
 
     @property
-    def identity(self) -> Identity:
-        return IDENTITY
+    def identity(self) -> EmbedderId:
+        return EMBEDDER_ID
 
-    def count(self, text: str) -> int:
-        # The tokens of a text are those of its words, and most words were seen before. Only what the tokenizer itself
-        # takes for a space parts them.
-        return sum(map(self._count_word, _SPACES.split(text)))
+    def count_tokens(self, text: str) -> int:
+        # The sum over the words is cheap, because most words are in the cache. Only characters that the tokenizer
+        # treats as whitespace separate them.
+        return sum(map(self._count_word, _WHITESPACE.split(text)))
 
-    async def documents(self, texts: Texts) -> AsyncGenerator[Vector]:
+    async def embed_documents(self, texts: Texts) -> AsyncGenerator[Vector]:
         loop = asyncio.get_running_loop()
         running: deque[asyncio.Future[Vector]] = deque()
         try:
-            async for text in arriving(texts):
-                running.append(loop.run_in_executor(self._pool, self._embed, text))
-                if len(running) == self._ahead:
+            async for text in iterate_texts(texts):
+                running.append(loop.run_in_executor(self._pool, self.embed, text))
+                if len(running) == self._max_tasks:
                     yield await running.popleft()
             while running:
                 yield await running.popleft()
         finally:
-            for unwanted in running:
-                unwanted.cancel()
+            for task in running:
+                task.cancel()
 
-    async def query(self, text: str) -> Vector:
+    async def embed_query(self, text: str) -> Vector:
         # Not in the pool: a question must not queue behind the documents of an ingest.
-        return await asyncio.to_thread(self._embed, text)
+        return await asyncio.to_thread(self.embed, text)
 
     def embed(self, text: str) -> Vector:
-        """The vector of a text, made in this very thread."""
-        return self._embed(text)
-
-    def _embed(self, text: str) -> Vector:
-        # Not above: it takes most of the time of a start, and everything else loads meanwhile.
+        """The vector of a text, computed in the calling thread."""
+        # Imported here because it takes most of the start-up time, and other modules load in the meantime.
         import numpy as np
 
-        ids = [FIRST, *self._pieces(text)[: LONGEST - 2], LAST]
+        ids = [FIRST, *self._tokenizer(text)[: MAX_TOKENS - 2], LAST]
         (vectors,) = self._session.run(None, {"ids": np.array([ids], dtype=np.int64)})
         vector: Vector = vectors[0]
         return vector
 
 
 @asynccontextmanager
-async def local_embedder(cache: Path, *, begun: Begun | None = None) -> AsyncIterator[LocalEmbedder]:
-    """The embedder whose weights `bythebook model download` put into `cache`. Its threads end with the block."""
-    files = download.find(cache)
-    loaded = asyncio.wrap_future(begun) if begun else asyncio.to_thread(load, files)
-    pieces, session = await asyncio.gather(asyncio.to_thread(_pieces, files), loaded)
-    workers = cores()
+async def local_embedder(cache: Path, *, pending: PendingSession | None = None) -> AsyncIterator[LocalEmbedder]:
+    """The embedder with the model in `cache`, where `bythebook model download` puts it. Its threads end on exit."""
+    model = download.find(cache)
+    loading = asyncio.wrap_future(pending) if pending else asyncio.to_thread(load_session, model)
+    tokenizer, session = await asyncio.gather(asyncio.to_thread(_load_tokenizer, model), loading)
+    workers = available_cores()
     pool = ThreadPoolExecutor(workers, thread_name_prefix="embed")
     try:
-        yield LocalEmbedder(session, pieces, pool=pool, ahead=AHEAD * workers)
+        yield LocalEmbedder(session, tokenizer, pool=pool, max_tasks=TASKS_PER_CORE * workers)
     finally:
         await asyncio.to_thread(pool.shutdown, cancel_futures=True)
 
 
-def lone_embedder(cache: Path) -> LocalEmbedder:
-    """The same for a process that has one core to itself."""
-    files = download.find(cache)
-    return LocalEmbedder(load(files), _pieces(files), pool=ThreadPoolExecutor(1), ahead=AHEAD)
+def single_core_embedder(cache: Path) -> LocalEmbedder:
+    """An embedder with one thread, for a process that runs on one core."""
+    model = download.find(cache)
+    pool = ThreadPoolExecutor(1)
+    return LocalEmbedder(load_session(model), _load_tokenizer(model), pool=pool, max_tasks=TASKS_PER_CORE)
 
 
-def cores() -> int:
-    """How many cores this process may use, which in a container is often fewer than the machine has."""
+def available_cores() -> int:
+    """The cores that this process may use. In a container these are often fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _pieces(files: download.Installed) -> Pieces:
+def _load_tokenizer(model: download.InstalledModel) -> WordPieceTokenizer:
     try:
-        return Pieces(files.folder / download.TOKENIZER)
+        return WordPieceTokenizer(model.folder / download.TOKENIZER)
     except (OSError, ValueError, KeyError, TypeError) as exc:
-        raise download.damaged(files.folder) from exc
+        raise download.damage_error(model.folder) from exc
 
 
-_ERRORS_ONLY = 3
+def start_loading(cache: Path) -> PendingSession | None:
+    """Start loading the model in `cache` in a thread, for commands that need it at once. None if there is no model.
 
-
-def begin(cache: Path) -> Begun | None:
-    """Begin to load the weights in `cache`, for a process that waits for little else. None where there are none yet.
-
-    The import keeps the interpreter busy and comes first. Loading leaves it free, so whatever else is imported is
-    imported meanwhile.
+    Importing onnxruntime holds the interpreter lock and comes first. Loading the session releases it, so other
+    modules are imported at the same time.
     """
     try:
-        files = download.find(cache)
+        model = download.find(cache)
     except ConfigurationError:
         return None
-    from concurrent.futures import ThreadPoolExecutor
+    import onnxruntime  # type: ignore[import-untyped]  # noqa: F401 - imported here for load_session
 
-    import onnxruntime  # type: ignore[import-untyped]  # noqa: F401 - for whoever loads
-
-    return ThreadPoolExecutor(1, thread_name_prefix="model").submit(load, files)
+    return ThreadPoolExecutor(1, thread_name_prefix="model").submit(load_session, model)
 
 
-def load(files: download.Installed) -> Any:
-    """The session for these weights. Raises ConfigurationError where they cannot be used."""
+def load_session(model: download.InstalledModel) -> Any:
+    """The onnxruntime session of this model. Raises ConfigurationError if the files cannot be used."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    # The graph was written in its final form and every text has its own length: there is nothing to gain from
-    # looking for improvements, from planning memory ahead, or from keeping memory for the longest text seen.
+    # The graph is exported in its final form and every text has its own length. Graph optimisation, memory planning
+    # and a memory arena sized for the longest text have no benefit.
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.enable_mem_pattern = options.enable_cpu_mem_arena = False
-    options.log_severity_level = _ERRORS_ONLY
+    options.log_severity_level = _LOG_ERRORS_ONLY
     try:
-        return onnxruntime.InferenceSession(files.folder / download.GRAPH, options, providers=["CPUExecutionProvider"])
-    except Exception as exc:  # onnxruntime has a dozen unrelated classes for a file it cannot use
-        raise download.damaged(files.folder) from exc
+        return onnxruntime.InferenceSession(model.folder / download.GRAPH, options, providers=["CPUExecutionProvider"])
+    except Exception as exc:  # onnxruntime raises a dozen unrelated classes for an invalid file
+        raise download.damage_error(model.folder) from exc

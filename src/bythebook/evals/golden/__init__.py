@@ -1,4 +1,4 @@
-"""Golden questions: an author's own, with what the book must answer, asked again after every edit."""
+"""Golden questions: an author's own questions with the expected answers, checked after every edit."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from dataclasses import dataclass
 
 from bythebook.answers import Outcome
 
-EXPECTED = {"answer": Outcome.ANSWERED, "refuse": Outcome.REFUSED, "clarify": Outcome.CLARIFY}
-"""What an author writes, and the outcome that is meant."""
+OUTCOMES = {"answer": Outcome.ANSWERED, "refuse": Outcome.REFUSED, "clarify": Outcome.CLARIFY}
+"""The values of `expect` in the file, and the outcomes they mean."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What must come of a question."""
+    """The expected answer to a question."""
 
     outcome: Outcome = Outcome.ANSWERED
     page: str = ""
-    """The page that must be cited: its path, or the end of its path or address."""
+    """The page that must be cited: its path, or the end of its path or URL."""
     section: str = ""
-    """The heading the cited words must stand under."""
+    """The heading above the cited words."""
     words: tuple[str, ...] = ()
-    """What must stand in the answer; case and spacing do not matter."""
+    """Words that the answer must contain. Case and whitespace are ignored."""
 
     def __str__(self) -> str:
         if self.outcome is not Outcome.ANSWERED:
@@ -31,26 +31,26 @@ class Expectation:
 
 
 @dataclass(frozen=True, slots=True)
-class Golden:
-    """A question and what must come of it. Inside a conversation it may be asked only for what follows."""
+class GoldenQuestion:
+    """A question and its expectation. In a conversation, a question without one only provides context."""
 
     question: str
     expected: Expectation | None
     line: int = 0
-    """Where it stands in its file."""
+    """The line in the file."""
 
 
-Talk = tuple[Golden, ...]
-"""Questions that follow each other. One by itself is a talk too."""
+GoldenConversation = tuple[GoldenQuestion, ...]
+"""Consecutive questions. A single question is a conversation of one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Came:
-    """What came of a question."""
+class ActualAnswer:
+    """The actual answer to a question."""
 
     outcome: Outcome
     page: str
-    """The page that was cited first, or was nearest when nothing was."""
+    """The first cited page, or the nearest one if none is cited."""
     heading: str
     quote: str
     answer: str
@@ -58,17 +58,17 @@ class Came:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """A golden question, held against what came of it."""
+class GoldenResult:
+    """The expected and the actual answer to a golden question."""
 
     question: str
     line: int
     expected: Expectation
-    came: Came
+    actual: ActualAnswer
     missing: tuple[str, ...]
-    """What was expected and did not come. Nothing, when the question passes."""
+    """The expected parts that are missing. Empty if the question passes."""
     note: str
-    """What may help to find the reason."""
+    """A hint at the reason."""
 
     @property
     def passed(self) -> bool:

@@ -1,4 +1,4 @@
-"""Golden questions held against the book: what was expected, what came, and why it may differ."""
+"""Checking question questions: the expected answer, the actual answer, and hints at the difference."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from urllib.parse import unquote, urlsplit
 
 from bythebook.answers import AgentRequest, Outcome
 from bythebook.conversations.followups import Exchange
-from bythebook.evals.golden import Came, Checked
+from bythebook.evals.golden import ActualAnswer, GoldenResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from bythebook.answers import AgentResponse
-    from bythebook.evals.golden import Expectation, Golden, Talk
-    from bythebook.index.catalog import Listed
-    from bythebook.index.provider import Edition
-    from bythebook.qa.pipeline import Asker
+    from bythebook.evals.golden import Expectation, GoldenConversation, GoldenQuestion
+    from bythebook.index.catalog import TocEntry
+    from bythebook.index.provider import IndexSnapshot
+    from bythebook.qa.pipeline import AnswerPipeline
     from bythebook.telemetry import Progress
 
 _MARK = re.compile(r"\s*\[\d+\]")
 _ENDING = re.compile(r"\.(?:mdx?|markdown|x?html?|rst|adoc|asciidoc|txt|ipynb|pdf|epub)$", re.IGNORECASE)
-_LONGEST = 160
+_MAX_QUOTE = 160
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where words of the book stand."""
+class SourceLocation:
+    """The page, section and quote of a citation."""
 
     url: str
     path: str
@@ -42,101 +42,111 @@ class Place:
         return " > ".join(self.headings)
 
     def is_on(self, page: str) -> bool:
-        """Whether `page` names its page: by its path, or by the end of its path or address."""
-        return same_page(page, self.path) or same_page(page, self.url)
+        """True if `page` is the path of the page, or the end of its path or URL."""
+        return is_same_page(page, self.path) or is_same_page(page, self.url)
 
     def is_under(self, section: str) -> bool:
-        """Whether `section` is one of the headings above it, or its anchor."""
-        return plain(section) in {plain(heading) for heading in self.headings} or section == self.anchor
-
-
-class Examination:
-    """Asks the golden questions of an open book, as a reader would."""
-
-    def __init__(self, asker: Asker, edition: Edition) -> None:
-        self._asker = asker
-        self._edition = edition
-        self._pages: list[Listed] = edition.catalogue.listed()
-
-    async def check(self, talks: Sequence[Talk], *, progress: Progress) -> list[Checked]:
-        """Every question that something is expected of, in the order of the file."""
-        checked: list[Checked] = []
-        for done, talk in enumerate(talks, start=1):
-            history: list[Exchange] = []
-            for golden in talk:
-                response = await self._asker.ask(AgentRequest(golden.question), history=history)
-                cited = response.citations
-                titles, chunks = tuple(c.title for c in cited), tuple(c.chunk_id for c in cited)
-                history.append(Exchange(golden.question, response.answer, titles, chunks))
-                if golden.expected is not None:
-                    checked.append(self._held(golden, golden.expected, response))
-            progress("asking", done, len(talks))
-        return checked
-
-    def _held(self, golden: Golden, expected: Expectation, response: AgentResponse) -> Checked:
-        places = self.places(response)
-        missing = tuple(_missing(expected, response, places))
-        return Checked(
-            question=golden.question,
-            line=golden.line,
-            expected=expected,
-            came=_came(response, places or self._found(response)),
-            missing=missing,
-            note=" ".join(self._notes(expected, response, places)) if missing else "",
+        """True if `section` is one of the headings above the quote, or its anchor."""
+        return (
+            normalize_text(section) in {normalize_text(heading) for heading in self.headings} or section == self.anchor
         )
 
-    def places(self, response: AgentResponse) -> list[Place]:
-        """Where the quotes of the answer stand."""
+
+class GoldenChecker:
+    """Asks golden questions as a reader would."""
+
+    def __init__(self, pipeline: AnswerPipeline, snapshot: IndexSnapshot) -> None:
+        self._pipeline = pipeline
+        self._snapshot = snapshot
+        self._pages: list[TocEntry] = snapshot.catalog.table_of_contents()
+
+    async def check(self, conversations: Sequence[GoldenConversation], *, progress: Progress) -> list[GoldenResult]:
+        """The results of all questions with an expectation, in the order of the file."""
+        results: list[GoldenResult] = []
+        for done, conversation in enumerate(conversations, start=1):
+            history: list[Exchange] = []
+            for question in conversation:
+                response = await self._pipeline.ask(AgentRequest(question.question), history=history)
+                cited = response.citations
+                titles, chunks = tuple(c.title for c in cited), tuple(c.chunk_id for c in cited)
+                history.append(Exchange(question.question, response.answer, titles, chunks))
+                if question.expected is not None:
+                    results.append(self._judge(question, question.expected, response))
+            progress("asking", done, len(conversations))
+        return results
+
+    def _judge(self, question: GoldenQuestion, expected: Expectation, response: AgentResponse) -> GoldenResult:
+        locations = self.find_locations(response)
+        missing = tuple(_find_missing(expected, response, locations))
+        return GoldenResult(
+            question=question.question,
+            line=question.line,
+            expected=expected,
+            actual=_describe_answer(response, locations or self._source_locations(response)),
+            missing=missing,
+            note=" ".join(self._notes(expected, response, locations)) if missing else "",
+        )
+
+    def find_locations(self, response: AgentResponse) -> list[SourceLocation]:
+        """The locations of the quotes of the answer."""
         found = {result.chunk_id: result for result in response.sources}
         return [
-            self._place(found[citation.chunk_id].url, found[citation.chunk_id].heading_hierarchy,
+            self._locate(found[citation.chunk_id].url, found[citation.chunk_id].heading_hierarchy,
                         found[citation.chunk_id].anchor, citation.quote)
             for citation in response.citations
             if citation.chunk_id in found
         ]  # fmt: skip
 
-    def _found(self, response: AgentResponse) -> list[Place]:
-        return [self._place(r.url, r.heading_hierarchy, r.anchor, "") for r in response.sources]
+    def _source_locations(self, response: AgentResponse) -> list[SourceLocation]:
+        return [self._locate(r.url, r.heading_hierarchy, r.anchor, "") for r in response.sources]
 
-    def _place(self, url: str, headings: tuple[str, ...], anchor: str, quote: str) -> Place:
-        page = self._edition.catalogue.page(url)
-        return Place(url, page.path if page else url, headings, anchor, quote)
+    def _locate(self, url: str, headings: tuple[str, ...], anchor: str, quote: str) -> SourceLocation:
+        page = self._snapshot.catalog.get_page(url)
+        return SourceLocation(url, page.path if page else url, headings, anchor, quote)
 
-    def _notes(self, expected: Expectation, response: AgentResponse, places: Sequence[Place]) -> Iterator[str]:
-        """What the book has now of what was expected."""
-        pages = [page for page in self._pages if not expected.page or _names(expected.page, page)]
-        headings = {plain(heading): heading for page in pages for heading in (page.title, *page.headings)}
+    def _notes(
+        self, expected: Expectation, response: AgentResponse, locations: Sequence[SourceLocation]
+    ) -> Iterator[str]:
+        """What the book contains of the expectation."""
+        pages = [page for page in self._pages if not expected.page or _is_page(expected.page, page)]
+        headings = {normalize_text(heading): heading for page in pages for heading in (page.title, *page.headings)}
         if not pages:
             yield f"The book has no page {expected.page!r}."
-        elif expected.section and plain(expected.section) not in headings:
-            close = get_close_matches(plain(expected.section), headings, n=1)
+        elif expected.section and normalize_text(expected.section) not in headings:
+            close = get_close_matches(normalize_text(expected.section), headings, n=1)
             near = f" The nearest is “{headings[close[0]]}”." if close else ""
             yield f"{'That page' if expected.page else 'The book'} has no section “{expected.section}”.{near}"
         elif expected.page or expected.section:
-            yield from self._ranks(expected, response, places)
+            yield from self._ranks(expected, response, locations)
         for words in expected.words:
-            if not _says(words, response, places):
-                yield self._whereabouts(words)
+            if not _contains_words(words, response, locations):
+                yield self._locate_words(words)
 
-    def _ranks(self, expected: Expectation, response: AgentResponse, places: Sequence[Place]) -> Iterator[str]:
-        if any(_fits(expected, place) for place in places):
+    def _ranks(
+        self, expected: Expectation, response: AgentResponse, locations: Sequence[SourceLocation]
+    ) -> Iterator[str]:
+        if any(_matches_source(expected, location) for location in locations):
             return
-        ranks = [rank for rank, place in enumerate(self._found(response), start=1) if _fits(expected, place)]
+        ranks = [
+            rank
+            for rank, location in enumerate(self._source_locations(response), start=1)
+            if _matches_source(expected, location)
+        ]
         if ranks:
-            yield f"It is number {ranks[0]} of the passages that were found."
+            yield f"It is number {ranks[0]} of the retrieved passages."
         elif response.sources:
-            yield f"It is not among the {len(response.sources)} passages that were found."
+            yield f"It is not among the {len(response.sources)} retrieved passages."
 
-    def _whereabouts(self, words: str) -> str:
+    def _locate_words(self, words: str) -> str:
         for page in self._pages:
-            record = self._edition.catalogue.page(page.url)
-            if record and plain(words) in plain(record.text):
-                return f"“{words}” stands on {record.path}."
-        return f"“{words}” stands nowhere in the book."
+            record = self._snapshot.catalog.get_page(page.url)
+            if record and normalize_text(words) in normalize_text(record.text):
+                return f"“{words}” is on {record.path}."
+        return f"“{words}” is nowhere in the book."
 
 
-def _missing(expected: Expectation, response: AgentResponse, places: Sequence[Place]) -> Iterator[str]:
-    """What was expected and did not come."""
+def _find_missing(expected: Expectation, response: AgentResponse, locations: Sequence[SourceLocation]) -> Iterator[str]:
+    """Find the expected parts that the answer lacks."""
     if response.outcome is not expected.outcome:
         yield {
             Outcome.ANSWERED: "an answer",
@@ -144,27 +154,27 @@ def _missing(expected: Expectation, response: AgentResponse, places: Sequence[Pl
             Outcome.CLARIFY: "a question back",
         }[expected.outcome]
         return
-    if (expected.page or expected.section) and not any(_fits(expected, place) for place in places):
+    if (expected.page or expected.section) and not any(_matches_source(expected, location) for location in locations):
         page = f"a quote from {expected.page}" if expected.page else "a quote"
         yield f"{page} under “{expected.section}”" if expected.section else page
-    yield from (f"“{words}”" for words in expected.words if not _says(words, response, places))
+    yield from (f"“{words}”" for words in expected.words if not _contains_words(words, response, locations))
 
 
-def _fits(expected: Expectation, place: Place) -> bool:
-    on_page = not expected.page or place.is_on(expected.page)
-    return on_page and (not expected.section or place.is_under(expected.section))
+def _matches_source(expected: Expectation, location: SourceLocation) -> bool:
+    on_page = not expected.page or location.is_on(expected.page)
+    return on_page and (not expected.section or location.is_under(expected.section))
 
 
-def _says(words: str, response: AgentResponse, places: Sequence[Place]) -> bool:
-    texts = [_MARK.sub("", response.answer), *(place.quote for place in places)]
-    return response.outcome is Outcome.ANSWERED and any(plain(words) in plain(text) for text in texts)
+def _contains_words(words: str, response: AgentResponse, locations: Sequence[SourceLocation]) -> bool:
+    texts = [_MARK.sub("", response.answer), *(location.quote for location in locations)]
+    return response.outcome is Outcome.ANSWERED and any(normalize_text(words) in normalize_text(text) for text in texts)
 
 
-def _came(response: AgentResponse, places: Sequence[Place]) -> Came:
-    first = places[0] if places else Place("", "", (), "", "")
-    quote = first.quote if len(first.quote) <= _LONGEST else f"{first.quote[:_LONGEST].rstrip()}…"
+def _describe_answer(response: AgentResponse, locations: Sequence[SourceLocation]) -> ActualAnswer:
+    first = locations[0] if locations else SourceLocation("", "", (), "", "")
+    quote = first.quote if len(first.quote) <= _MAX_QUOTE else f"{first.quote[:_MAX_QUOTE].rstrip()}…"
     confidence = response.metadata.confidence
-    return Came(
+    return ActualAnswer(
         outcome=response.outcome,
         page=first.path,
         heading=first.heading,
@@ -174,18 +184,18 @@ def _came(response: AgentResponse, places: Sequence[Place]) -> Came:
     )
 
 
-def _names(page: str, listed: Listed) -> bool:
-    return same_page(page, listed.path) or same_page(page, listed.url)
+def _is_page(page: str, listed: TocEntry) -> bool:
+    return is_same_page(page, listed.path) or is_same_page(page, listed.url)
 
 
-def same_page(page: str, where: str) -> bool:
-    """Whether a page that is called `page` is the one at this path or address: all of it, or its end."""
+def is_same_page(page: str, where: str) -> bool:
+    """True if `page` is this path or URL, or its end."""
     wanted, there = _parts(page), _parts(where)
     return bool(wanted) and there[-len(wanted) :] == wanted
 
 
 def _parts(where: str) -> list[str]:
-    """The path, without what a site leaves away: the ending of a file, and the name of a folder's first page."""
+    """The segments of a path, without the file suffix and the name of an index page, as in published URLs."""
     address = urlsplit(where)
     parts = [part for part in unquote(address.path).split("/") if part not in ("", ".")]
     if parts:
@@ -195,8 +205,8 @@ def _parts(where: str) -> list[str]:
     return [*([address.netloc] if address.netloc else []), *parts]
 
 
-def plain(text: str) -> str:
-    """The text as it is compared: case, spacing and the kind of quotation marks do not matter."""
+def normalize_text(text: str) -> str:
+    """Normalise case, whitespace and quotation marks for comparison."""
     return " ".join(text.casefold().translate(_QUOTES).split())
 
 

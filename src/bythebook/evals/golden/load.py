@@ -1,4 +1,4 @@
-"""Golden questions, read from YAML. A mistake is an error that says on which line it is."""
+"""Loading golden questions from YAML. Errors name the line."""
 
 from __future__ import annotations
 
@@ -7,45 +7,45 @@ from typing import TYPE_CHECKING, NoReturn
 
 from bythebook.answers import LONGEST_QUERY, Outcome
 from bythebook.errors import InputError
-from bythebook.evals.golden import EXPECTED, Expectation, Golden
+from bythebook.evals.golden import OUTCOMES, Expectation, GoldenQuestion
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from yaml.nodes import MappingNode, Node
 
-    from bythebook.evals.golden import Talk
+    from bythebook.evals.golden import GoldenConversation
 
-_OF_A_QUESTION = ("question", "page", "section", "words", "expect")
-_OF_AN_ANSWER = ("page", "section", "words")
+_QUESTION_FIELDS = ("question", "page", "section", "words", "expect")
+_ANSWER_FIELDS = ("page", "section", "words")
 
 
-def read(path: Path) -> list[Talk]:
-    """The questions of a file, one after the other."""
+def load_questions(path: Path) -> list[GoldenConversation]:
+    """Load the questions of a file."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise InputError(f"there is no {str(path)!r}. 'bythebook eval suggest --out {path}' drafts one.") from None
     except (OSError, UnicodeDecodeError) as exc:
         raise InputError(f"{path} cannot be read: {exc}.") from None
-    return _Reader(path).talks(text)
+    return _YamlParser(path).parse(text)
 
 
-class _Reader:
-    """Goes through the file and knows where it is."""
+class _YamlParser:
+    """Parses the file and reports errors with their lines."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._asked: dict[str, int] = {}
 
-    def talks(self, text: str) -> list[Talk]:
-        root = self._composed(text)
+    def parse(self, text: str) -> list[GoldenConversation]:
+        root = self._compose(text)
         if root is None:
             self._fail(1, "there is no question in it")
         items = self._list(root, "the file must be a list of questions, each beginning with '- question:'")
-        return [self._talk(item) for item in items]
+        return [self._parse_item(item) for item in items]
 
-    def _composed(self, text: str) -> Node | None:
+    def _compose(self, text: str) -> Node | None:
         import yaml
 
         try:
@@ -58,35 +58,37 @@ class _Reader:
             self._fail(1, f"this is not YAML: {exc}")
         return node
 
-    def _talk(self, node: Node) -> Talk:
-        fields = self._fields(node, (*_OF_A_QUESTION, "conversation"))
+    def _parse_item(self, node: Node) -> GoldenConversation:
+        fields = self._parse_fields(node, (*_QUESTION_FIELDS, "conversation"))
         if "conversation" not in fields:
-            golden = self._golden(node, fields, alone=True)
+            golden = self._parse_question(node, fields, is_single=True)
             if (first := self._asked.setdefault(golden.question, golden.line)) != golden.line:
                 self._fail(golden.line, f"the question of line {first} is asked again")
             return (golden,)
         if others := fields.keys() - {"conversation"}:
             self._fail(_line(node), f"{min(others)!r} belongs to a question inside of the conversation")
         turns = self._list(fields["conversation"], "a conversation is a list of questions")
-        return tuple(self._golden(turn, self._fields(turn, _OF_A_QUESTION), alone=False) for turn in turns)
+        return tuple(
+            self._parse_question(turn, self._parse_fields(turn, _QUESTION_FIELDS), is_single=False) for turn in turns
+        )
 
-    def _golden(self, node: Node, fields: dict[str, Node], *, alone: bool) -> Golden:
+    def _parse_question(self, node: Node, fields: dict[str, Node], *, is_single: bool) -> GoldenQuestion:
         if "question" not in fields:
             self._fail(_line(node), "there is no 'question'")
         question = self._text(fields["question"], "question")
         if len(question) > LONGEST_QUERY:
-            self._fail(_line(node), f"the question has {len(question)} characters; at most {LONGEST_QUERY} are read")
-        silent = not alone and len(fields) == 1
-        return Golden(question, None if silent else self._expectation(fields), _line(node))
+            self._fail(_line(node), f"the question has {len(question)} characters; at most {LONGEST_QUERY} are allowed")
+        only_context = not is_single and len(fields) == 1
+        return GoldenQuestion(question, None if only_context else self._parse_expectation(fields), _line(node))
 
-    def _expectation(self, fields: dict[str, Node]) -> Expectation:
+    def _parse_expectation(self, fields: dict[str, Node]) -> Expectation:
         outcome = Outcome.ANSWERED
         if "expect" in fields:
-            said = self._text(fields["expect"], "expect")
-            if said not in EXPECTED:
-                self._fail(_line(fields["expect"]), f"expect must be {_either(EXPECTED)}, not {said!r}")
-            outcome = EXPECTED[said]
-        given = {name: fields[name] for name in _OF_AN_ANSWER if name in fields}
+            text = self._text(fields["expect"], "expect")
+            if text not in OUTCOMES:
+                self._fail(_line(fields["expect"]), f"expect must be {_join_with_or(OUTCOMES)}, not {text!r}")
+            outcome = OUTCOMES[text]
+        given = {name: fields[name] for name in _ANSWER_FIELDS if name in fields}
         if outcome is not Outcome.ANSWERED and given:
             self._fail(_line(next(iter(given.values()))), f"{next(iter(given))!r} is expected of an answer only")
         return Expectation(
@@ -96,18 +98,18 @@ class _Reader:
             words=self._texts(given["words"]) if "words" in given else (),
         )
 
-    def _fields(self, node: Node, known: tuple[str, ...]) -> dict[str, Node]:
+    def _parse_fields(self, node: Node, known: tuple[str, ...]) -> dict[str, Node]:
         from yaml.nodes import MappingNode
 
         if not isinstance(node, MappingNode):
             self._fail(_line(node), "a question is written as 'question: ...', with what is expected below it")
         fields: dict[str, Node] = {}
-        for key, value in _pairs(node):
+        for key, value in _key_value_pairs(node):
             name = str(key.value)
             if name in fields:
                 self._fail(_line(key), f"{name!r} is given twice")
             if name not in known:
-                self._fail(_line(key), f"{name!r} is not known. {_meant(name, known)}")
+                self._fail(_line(key), f"{name!r} is not known. {_suggest_field(name, known)}")
             fields[name] = value
         return fields
 
@@ -121,23 +123,23 @@ class _Reader:
     def _text(self, node: Node, name: str) -> str:
         from yaml.nodes import ScalarNode
 
-        said = " ".join(node.value.split()) if isinstance(node, ScalarNode) else ""
-        if not said or node.tag == "tag:yaml.org,2002:null":
+        text = " ".join(node.value.split()) if isinstance(node, ScalarNode) else ""
+        if not text or node.tag == "tag:yaml.org,2002:null":
             self._fail(_line(node), f"{name!r} needs a text")
-        return said
+        return text
 
-    def _list(self, node: Node, otherwise: str) -> list[Node]:
+    def _list(self, node: Node, message: str) -> list[Node]:
         from yaml.nodes import SequenceNode
 
         if not isinstance(node, SequenceNode) or not node.value:
-            self._fail(_line(node), otherwise or "this list is empty")
+            self._fail(_line(node), message or "this list is empty")
         return list(node.value)
 
     def _fail(self, line: int, what: str) -> NoReturn:
         raise InputError(f"{self._path}, line {line}: {what}{'' if what.endswith('?') else '.'}")
 
 
-def _pairs(node: MappingNode) -> list[tuple[Node, Node]]:
+def _key_value_pairs(node: MappingNode) -> list[tuple[Node, Node]]:
     return list(node.value)
 
 
@@ -145,13 +147,13 @@ def _line(node: Node) -> int:
     return int(node.start_mark.line) + 1
 
 
-def _either(names: dict[str, Outcome]) -> str:
+def _join_with_or(names: dict[str, Outcome]) -> str:
     *others, last = names
     return f"{', '.join(others)} or {last}"
 
 
-def _meant(name: str, known: tuple[str, ...]) -> str:
-    if name in EXPECTED:
+def _suggest_field(name: str, known: tuple[str, ...]) -> str:
+    if name in OUTCOMES:
         return f"Write 'expect: {name}'"
     close = get_close_matches(name, known, n=1)
     return f"Is {close[0]!r} meant?" if close else f"Use one of {', '.join(known)}"

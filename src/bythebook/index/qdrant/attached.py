@@ -1,4 +1,4 @@
-"""A collection that another program has filled, served as it is: read-only, and found by meaning alone."""
+"""Attached collections: read-only collections that another program fills, searched by dense vectors only."""
 
 from __future__ import annotations
 
@@ -12,24 +12,23 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
-from bythebook.chunking import Chunk, under
+from bythebook.chunking import Chunk, with_headings
 from bythebook.errors import ConfigurationError, NotFound
-from bythebook.index import Calibration
-from bythebook.index.catalog import Catalogue
-from bythebook.index.provider import Edition, check_identity
-from bythebook.index.qdrant.store import Layout, QdrantStore
-from bythebook.index.terms import Words
+from bythebook.index.catalog import Catalog
+from bythebook.index.provider import IndexSnapshot, build_snapshot
+from bythebook.index.qdrant.store import CollectionLayout, QdrantStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from contextlib import ExitStack
     from pathlib import Path
 
-    from bythebook.embeddings import Identity
+    from bythebook.embeddings import EmbedderId
     from bythebook.index.qdrant.client import QdrantServer
     from bythebook.index.qdrant.store import PointId
+    from bythebook.index.terms import Bm25Terms
 
-NAMES: Mapping[str, tuple[str, ...]] = {
+FIELD_NAMES: Mapping[str, tuple[str, ...]] = {
     "text": ("content", "text", "chunk_text", "page_content", "body"),
     "url": ("url", "source_url", "page_url", "source", "link"),
     "title": ("title", "page_title", "document_title"),
@@ -42,30 +41,30 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "token_count": ("token_count", "tokens"),
     "created_at": ("created_at", "timestamp"),
 }
-"""What of a chunk is looked for, and the names it goes by, also inside of `metadata`."""
+"""The payload field names that are recognised for each field of a chunk, also inside of `metadata`."""
 
-_WRAPPED = re.compile(r"(?<=[\w,;)])\n(?=[a-z(])")
+_LINE_WRAP = re.compile(r"(?<=[\w,;)])\n(?=[a-z(])")
 _FILE = "attached.json"
-_CATALOGUE = "attached.db"
+_CATALOG_SUFFIX = "attached.db"
 
 
-def recognised(payloads: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """The name that these payloads use for each part of a chunk, where they have it."""
+def detect_fields(payloads: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The payload field that holds each field of a chunk, as far as these payloads have one."""
     used: Counter[str] = Counter()
     for payload in payloads:
         inner = payload.get("metadata")
         nested = {f"metadata.{name}": value for name, value in inner.items()} if isinstance(inner, dict) else {}
         used.update(name for name, value in {**payload, **nested}.items() if value not in (None, "", [], {}))
     return {
-        part: max((name for each in names for name in (each, f"metadata.{each}") if used[name]), key=used.__getitem__)
-        for part, names in NAMES.items()
+        field: max((name for each in names for name in (each, f"metadata.{each}") if used[name]), key=used.__getitem__)
+        for field, names in FIELD_NAMES.items()
         if any(used[each] or used[f"metadata.{each}"] for each in names)
     }
 
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """What was attached, and how it is read."""
+    """An attached collection and how its payloads are read. `attached.json` stores it."""
 
     url: str
     collection: str
@@ -73,52 +72,52 @@ class Attachment:
     fields: Mapping[str, str]
     site_url: str
     identity: Mapping[str, Any]
-    """Whose vectors they are."""
-    edition: str
-    """Changes whenever it is attached anew."""
+    """The `EmbedderId` of its vectors."""
+    snapshot: str
+    """The name of the snapshot. It changes whenever the collection is attached again."""
 
-    def layout(self, count: Callable[[str], int]) -> Layout:
-        """How to read the collection; `count` gives the tokens of a text where the collection does not."""
+    def layout(self, count_tokens: Callable[[str], int]) -> CollectionLayout:
+        """The layout of the collection. `count_tokens` is used for payloads without a token count."""
         fields = self.fields
-        return Layout(
-            chunk=lambda point, payload: self._chunk(point, payload, count),
+        return CollectionLayout(
+            to_chunk=lambda point, payload: self._to_chunk(point, payload, count_tokens),
             dense=self.vector,
             module=fields.get("module_name", "module_name"),
             chapter=fields.get("chapter_id", "chapter_id"),
             url=fields.get("url", "url"),
         )
 
-    def _chunk(self, point: PointId, payload: Mapping[str, Any], count: Callable[[str], int]) -> Chunk | None:
-        found = {part: _at(payload, name) for part, name in self.fields.items()}
+    def _to_chunk(self, point: PointId, payload: Mapping[str, Any], count_tokens: Callable[[str], int]) -> Chunk | None:
+        found = {field: _get_field(payload, name) for field, name in self.fields.items()}
         text = found.get("text")
         if not isinstance(text, str) or not text.strip():
             return None
-        text = _unwrapped(text)
-        url = self._address(_text(found.get("url")), point)
-        headings = _headings(found.get("heading_hierarchy"))
-        title = _text(found.get("title")) or (headings[0] if headings else _named(url))
+        text = _unwrap_lines(text)
+        url = self._absolute_url(_to_text(found.get("url")), point)
+        headings = _to_headings(found.get("heading_hierarchy"))
+        title = _to_text(found.get("title")) or (headings[0] if headings else _title_from_url(url))
         headings = headings or (title,)
         tokens = found.get("token_count")
         return Chunk(
             chunk_id=str(point),
-            document_id=_text(found.get("document_id")) or url,
+            document_id=_to_text(found.get("document_id")) or url,
             url=url,
             title=title,
             text=text,
             start=0,
             end=len(text),
-            chunk_index=_number(found.get("chunk_index")),
-            token_count=tokens if isinstance(tokens, int) and tokens > 0 else max(count(text), 1),
+            chunk_index=_to_index(found.get("chunk_index")),
+            token_count=tokens if isinstance(tokens, int) and tokens > 0 else max(count_tokens(text), 1),
             heading_hierarchy=headings,
-            anchor=_text(found.get("anchor")),
-            module_name=_text(found.get("module_name")),
-            chapter_id=_text(found.get("chapter_id")),
-            content_hash=hashlib.sha256(under(headings, text).encode("utf-8", "replace")).hexdigest(),
-            created_at=_text(found.get("created_at")),
+            anchor=_to_text(found.get("anchor")),
+            module_name=_to_text(found.get("module_name")),
+            chapter_id=_to_text(found.get("chapter_id")),
+            content_hash=hashlib.sha256(with_headings(headings, text).encode("utf-8", "replace")).hexdigest(),
+            created_at=_to_text(found.get("created_at")),
         )
 
-    def _address(self, url: str, point: PointId) -> str:
-        """An absolute address. What has none cannot be opened, but can still be told apart."""
+    def _absolute_url(self, url: str, point: PointId) -> str:
+        """An absolute URL. Without a site URL it is a URN, which is unique but cannot be opened."""
         if urlsplit(url).scheme:
             return url
         if url and self.site_url:
@@ -126,39 +125,39 @@ class Attachment:
         return f"urn:qdrant:{quote(self.collection, safe='')}:{quote(url or str(point), safe='')}"
 
 
-def _unwrapped(text: str) -> str:
-    """The text with each sentence on one line, where lines were only broken to be short. No letter moves."""
-    return text if "```" in text else _WRAPPED.sub(" ", text)
+def _unwrap_lines(text: str) -> str:
+    """Replace line breaks inside of sentences by spaces. The length stays the same, and code is left alone."""
+    return text if "```" in text else _LINE_WRAP.sub(" ", text)
 
 
-def _at(payload: Mapping[str, Any], name: str) -> Any:
+def _get_field(payload: Mapping[str, Any], name: str) -> Any:
     outer, dot, inner = name.partition(".")
     value = payload.get(outer)
     return value.get(inner) if dot and isinstance(value, dict) else value
 
 
-def _text(value: Any) -> str:
+def _to_text(value: Any) -> str:
     return str(value).strip() if isinstance(value, str | int | float) else ""
 
 
-def _number(value: Any) -> int:
+def _to_index(value: Any) -> int:
     return value if isinstance(value, int) and value >= 0 else 0
 
 
-def _headings(value: Any) -> tuple[str, ...]:
+def _to_headings(value: Any) -> tuple[str, ...]:
     if isinstance(value, list):
-        return tuple(text for text in map(_text, value) if text)
-    return tuple(part for part in map(str.strip, _text(value).split(" > ")) if part)
+        return tuple(text for text in map(_to_text, value) if text)
+    return tuple(part for part in map(str.strip, _to_text(value).split(" > ")) if part)
 
 
-def _named(url: str) -> str:
-    """Something to call a page that has no title: the last part of its address."""
+def _title_from_url(url: str) -> str:
+    """A title for a page without one: the last segment of its URL."""
     last = urlsplit(url).path.rstrip("/").rpartition("/")[2]
     return unquote(last).rpartition(":")[2] or url
 
 
 def read_attachment(data_dir: Path) -> Attachment | None:
-    """What this data folder is attached to, if anything."""
+    """The attachment of this data folder, if there is one."""
     path = data_dir / _FILE
     try:
         return Attachment(**json.loads(path.read_text(encoding="utf-8")))
@@ -176,38 +175,39 @@ def write_attachment(data_dir: Path, attachment: Attachment) -> None:
 
 
 def remove_attachment(data_dir: Path) -> None:
-    """Forget what was attached. The collection stays as it is."""
+    """Detach the collection. It is not changed."""
     (data_dir / _FILE).unlink(missing_ok=True)
 
 
-def attached_catalogue(data_dir: Path, edition: str) -> Path:
-    """Where is kept what was learned of the collection when it was attached."""
-    return data_dir / "qdrant" / f"{edition}.{_CATALOGUE}"
+def attached_catalog_path(data_dir: Path, snapshot: str) -> Path:
+    """The catalog that was built from the collection when it was attached."""
+    return data_dir / "qdrant" / f"{snapshot}.{_CATALOG_SUFFIX}"
 
 
-class AttachedLibrary:
-    """The one edition there is of a collection that others fill."""
+class AttachedSnapshotLoader:
+    """Opens the only snapshot of an attached collection."""
 
     def __init__(
-        self, server: QdrantServer, data_dir: Path, identity: Identity, *, count: Callable[[str], int]
+        self, server: QdrantServer, data_dir: Path, identity: EmbedderId, *, count_tokens: Callable[[str], int]
     ) -> None:
         self._server = server
         self._data_dir = data_dir
         self._identity = identity
-        self._count = count
+        self._count_tokens = count_tokens
 
     async def current(self) -> str:
         attachment = read_attachment(self._data_dir)
-        return attachment.edition if attachment else ""
+        return attachment.snapshot if attachment else ""
 
-    async def open(self, stack: ExitStack) -> Edition:
+    async def open(self, stack: ExitStack) -> IndexSnapshot:
         attachment = read_attachment(self._data_dir)
         if attachment is None:
-            raise NotFound("the collection was detached. 'bythebook index attach' serves it again.")
-        path = attached_catalogue(self._data_dir, attachment.edition)
-        catalogue = stack.enter_context(closing(await asyncio.to_thread(Catalogue.open, path)))
-        check_identity(catalogue, self._identity)
-        words = Words(catalogue.fact("average_length"))
-        store = QdrantStore(self._server, attachment.collection, words, layout=attachment.layout(self._count))
-        calibration = Calibration(**catalogue.fact("calibration"))
-        return Edition(attachment.edition, store, catalogue, words, catalogue.chunk_count(), calibration)
+            raise NotFound("the collection was detached. Run 'bythebook index attach' to use it again.")
+        path = attached_catalog_path(self._data_dir, attachment.snapshot)
+        catalog = stack.enter_context(closing(await asyncio.to_thread(Catalog.open, path)))
+        layout = attachment.layout(self._count_tokens)
+
+        def open_store(bm25: Bm25Terms) -> QdrantStore:
+            return QdrantStore(self._server, attachment.collection, bm25, layout=layout)
+
+        return build_snapshot(attachment.snapshot, catalog, self._identity, open_store)

@@ -1,4 +1,4 @@
-"""The connection to a Qdrant server: the official client, called through `upstream` like every service outside."""
+"""The Qdrant client library behind `Upstream`: deadlines, retries and error classification."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from qdrant_client.common.client_exceptions import QdrantException, ResourceExha
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from bythebook.errors import ConfigurationError, QdrantConnectionError, RateLimited
-from bythebook.upstream.classify import Failure, judge_http, judge_status
+from bythebook.upstream.classify import ClassifiedError, classify_http_error, classify_status
 from bythebook.upstream.client import Upstream
 from bythebook.upstream.deadline import Deadline
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-OLDEST = (1, 19)
-"""The first version that finds addresses by how they begin."""
-WRITING_SECONDS = 60.0
-"""How long the server may take to write one batch, or to make a collection on all of its machines."""
-_NEVER_SECONDS = 3600
-"""The client's own limit, which is never reached: every call is bounded by its deadline."""
-_SAID = 200
+MIN_VERSION = (1, 19)
+"""The first version with prefix matches, which filters by URL need."""
+WRITE_SECONDS = 60.0
+"""The timeout of a batch of writes, or of the creation of a collection on all nodes."""
+_CLIENT_TIMEOUT = 3600
+"""The timeout of the client library, which is never reached: every call has a shorter deadline."""
+_MAX_REASON_CHARACTERS = 200
 _LIMITS = httpx.Limits(max_connections=100, max_keepalive_connections=20)
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
-    """Where a server is, and what it asks for to let us in."""
+class QdrantAddress:
+    """The URL of a server and its API key."""
 
     url: str
     api_key: str = ""
@@ -49,32 +49,32 @@ class Address:
 
 
 class QdrantServer:
-    """A server that can be called. Its errors are ours."""
+    """A server whose errors are translated into ours."""
 
     def __init__(self, client: AsyncQdrantClient, address: str, *, reading_seconds: float) -> None:
         self._client = client
         self._reading_seconds = reading_seconds
         self.address = address
-        self._upstream = Upstream(f"Qdrant at {address}", judge=judge_qdrant)
+        self._upstream = Upstream(f"Qdrant at {address}", classify=classify_qdrant)
 
     async def read(self, stage: str, work: Callable[[AsyncQdrantClient], Awaitable[T]]) -> T:
-        """What a reader waits for."""
+        """Call the server for a question, with the short timeout of readers."""
         return await self._call(stage, work, self._reading_seconds)
 
     async def write(self, stage: str, work: Callable[[AsyncQdrantClient], Awaitable[T]]) -> T:
-        """What an ingest waits for. Tried again, it must do no more than once."""
-        return await self._call(stage, work, WRITING_SECONDS)
+        """Call the server for an ingest, with a long timeout. `work` may be retried, so it must be idempotent."""
+        return await self._call(stage, work, WRITE_SECONDS)
 
     async def _call(self, stage: str, work: Callable[[AsyncQdrantClient], Awaitable[T]], seconds: float) -> T:
         deadline = Deadline.after(seconds, first_token=seconds)
         return await self._upstream.call(lambda: work(self._client), deadline=deadline, stage=stage)
 
     async def check_version(self) -> str:
-        """The version of the server, which must be new enough to write a book to."""
+        """The version of the server. Raises ConfigurationError if it is too old to store an index."""
         version = (await self.write("asking for the version", lambda client: client.info())).version
         numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
-        if numbers < OLDEST:
-            oldest = ".".join(map(str, OLDEST))
+        if numbers < MIN_VERSION:
+            oldest = ".".join(map(str, MIN_VERSION))
             raise ConfigurationError(
                 f"the Qdrant server at {self.address} is version {version}, and a book needs {oldest} or newer. "
                 "Update the server, or attach to a collection it has with 'bythebook index attach'."
@@ -83,9 +83,9 @@ class QdrantServer:
 
 
 @asynccontextmanager
-async def connected(address: Address, *, reading_seconds: float) -> AsyncIterator[QdrantServer]:
-    """The server at this address, until the block ends. Nothing is sent before it is asked something."""
-    # The key goes as a header: given by its name, the client would warn of every address without TLS, also of a
+async def open_server(address: QdrantAddress, *, reading_seconds: float) -> AsyncIterator[QdrantServer]:
+    """A client of the server at this address, open until the block ends. Opening it sends nothing."""
+    # The key is passed as a header: as `api_key`, the client would warn about every URL without TLS, also about a
     # server on this machine or in the same private network.
     headers = {"api-key": address.api_key} if address.api_key else {}
     plain = {"verify": ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)} if address.url.startswith("http://") else {}
@@ -93,7 +93,7 @@ async def connected(address: Address, *, reading_seconds: float) -> AsyncIterato
         client = AsyncQdrantClient(
             address.url,
             headers=headers,
-            timeout=_NEVER_SECONDS,
+            timeout=_CLIENT_TIMEOUT,
             check_compatibility=False,
             limits=_LIMITS,
             **plain,  # type: ignore[arg-type]
@@ -106,23 +106,25 @@ async def connected(address: Address, *, reading_seconds: float) -> AsyncIterato
         await client.close()
 
 
-def judge_qdrant(upstream: str, exc: Exception, /) -> Failure | None:
-    """What the client raised, in our terms."""
+def classify_qdrant(upstream: str, exc: Exception, /) -> ClassifiedError | None:
+    """Classify an exception of the Qdrant client. None: it is not an error of the server."""
     if isinstance(exc, UnexpectedResponse):
-        return _refusal(upstream, exc)
+        return _classify_response(upstream, exc)
     if isinstance(exc, ResourceExhaustedResponse):
-        return Failure(RateLimited(f"{upstream} is busy", retry_after=exc.retry_after_s), again=True, counts=False)
+        return ClassifiedError(
+            RateLimited(f"{upstream} is busy", retry_after=exc.retry_after_s), again=True, counts=False
+        )
     if isinstance(exc, ResponseHandlingException):
-        return _broken(upstream, exc.source)
+        return _classify_connection_error(upstream, exc.source)
     if isinstance(exc, json.JSONDecodeError | UnicodeDecodeError | QdrantException):
-        return Failure(_not_understood(upstream), again=True, counts=True)
+        return ClassifiedError(_not_qdrant(upstream), again=True, counts=True)
     return None
 
 
-def _refusal(upstream: str, exc: UnexpectedResponse) -> Failure:
+def _classify_response(upstream: str, exc: UnexpectedResponse) -> ClassifiedError:
     status = exc.status_code or 0
     if status in (401, 403):
-        return Failure(
+        return ClassifiedError(
             ConfigurationError(
                 f"{upstream} did not accept the key (HTTP {status}). Set QDRANT_API_KEY to a key that may read this "
                 "collection, and write it to ingest."
@@ -131,36 +133,38 @@ def _refusal(upstream: str, exc: UnexpectedResponse) -> Failure:
             counts=False,
         )
     if status < 400:
-        return Failure(_not_understood(upstream), again=False, counts=False)
-    return judge_status(upstream, status, headers=exc.headers, error=QdrantConnectionError, reason=_said(exc))
+        return ClassifiedError(_not_qdrant(upstream), again=False, counts=False)
+    return classify_status(
+        upstream, status, headers=exc.headers, error=QdrantConnectionError, reason=_error_message(exc)
+    )
 
 
-def _said(exc: UnexpectedResponse) -> str:
-    """The server's own words, where it is a Qdrant that speaks."""
+def _error_message(exc: UnexpectedResponse) -> str:
+    """The error message in the response, if the server is Qdrant."""
     try:
         error = json.loads(exc.content)["status"]["error"]
     except (ValueError, KeyError, TypeError):
         return ""
-    return " ".join(str(error).split())[:_SAID]
+    return " ".join(str(error).split())[:_MAX_REASON_CHARACTERS]
 
 
-def _broken(upstream: str, source: Exception) -> Failure | None:
+def _classify_connection_error(upstream: str, source: Exception) -> ClassifiedError | None:
     if isinstance(source, httpx.ConnectError):
         unreachable = QdrantConnectionError(
-            f"{upstream} cannot be reached. Is it running, and is qdrant_url its address and port?"
+            f"{upstream} cannot be reached. Is it running, and is qdrant_url its host and port?"
         )
-        return Failure(unreachable, again=True, counts=True)
+        return ClassifiedError(unreachable, again=True, counts=True)
     if isinstance(source, httpx.UnsupportedProtocol | httpx.InvalidURL | httpx.LocalProtocolError):
-        return Failure(
+        return ClassifiedError(
             ConfigurationError(f"{upstream} cannot be called: {source}. Check qdrant_url and qdrant_api_key."),
             again=False,
             counts=False,
         )
-    # Anything else than a connection that broke is an answer that the client could not read.
-    return judge_http(upstream, source, error=QdrantConnectionError) or Failure(
-        _not_understood(upstream), again=True, counts=True
+    # Any other error is a response that the client could not parse.
+    return classify_http_error(upstream, source, error=QdrantConnectionError) or ClassifiedError(
+        _not_qdrant(upstream), again=True, counts=True
     )
 
 
-def _not_understood(upstream: str) -> QdrantConnectionError:
-    return QdrantConnectionError(f"{upstream} sent something that is not an answer of Qdrant. Check qdrant_url.")
+def _not_qdrant(upstream: str) -> QdrantConnectionError:
+    return QdrantConnectionError(f"{upstream} sent a response that is not one of Qdrant. Check qdrant_url.")

@@ -1,7 +1,4 @@
-"""The generations of a book on a server: collections, of which an alias names the current one.
-
-The manifest of a generation on a server: what it is, how it was made, and how far it has come.
-"""
+"""The generations of a book on a Qdrant server: collections with a manifest, and an alias for the current one."""
 
 from __future__ import annotations
 
@@ -27,21 +24,64 @@ if TYPE_CHECKING:
 
 
 GRACE_SECONDS = 60.0
-"""How long a generation that is no longer current is kept at least, for those who are still reading it."""
+"""The least time that a superseded generation stays on the server, for readers that still use it."""
 ABANDONED_SECONDS = 600.0
-"""After how long without a sign of life a generation that is being written counts as given up."""
-_MANIFEST = 0
-_BOOK = "-book"
+"""A generation that is being written counts as abandoned after this time without a heartbeat."""
+_MANIFEST_ID = 0
+_CATALOG_SUFFIX = "-book"
 _INDEXED: Mapping[str, models.KeywordIndexParams] = {
     "module_name": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD),
     "chapter_id": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD),
     "url": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, prefix=True),
 }
+FORMAT = 1
+"""The version of the format on the server. Increase it if older versions cannot read the new format."""
 
 
 @dataclass(frozen=True, slots=True)
-class Making:
-    """How collections are made. What is not said is left to the server."""
+class Manifest:
+    """The metadata of a generation that is needed before it is opened."""
+
+    digest: str
+    """The digest of the catalog: generations with the same digest have the same content."""
+    size: int
+    blocks: tuple[str, ...]
+    """The digest of each block of the catalog, in order."""
+    pages: int
+    chunks: int
+    model: str
+    dimension: int
+    average_length: float
+    calibration: Mapping[str, float]
+    chunking: Mapping[str, int]
+    """The chunk sizes that were used, if they are known."""
+    coverage: Mapping[str, Any] = field(default_factory=dict)
+    """The coverage of each source in the ingest that wrote the generation."""
+    state: str = "writing"
+    written_at: str = ""
+    """The time of the writer's last heartbeat."""
+    published_at: str = ""
+    superseded_at: str = ""
+    format: int = FORMAT
+
+    def as_payload(self) -> dict[str, Any]:
+        return asdict(self) | {"blocks": list(self.blocks)}
+
+
+def parse_manifest(payload: Mapping[str, Any], *, collection: str) -> Manifest:
+    """The manifest in a payload. Raises ConfigurationError if a newer bythebook has written it."""
+    if payload.get("format") != FORMAT:
+        raise ConfigurationError(
+            f"{collection!r} was written by a newer bythebook (format {payload.get('format')}, we read {FORMAT}). "
+            "Update bythebook here."
+        )
+    values = {name: payload[name] for name in Manifest.__slots__}
+    return Manifest(**values | {"blocks": tuple(payload["blocks"])})
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionParams:
+    """The parameters of new collections. Everything else is the default of the server."""
 
     shards: int = 1
     replicas: int = 1
@@ -49,7 +89,7 @@ class Making:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ServerGeneration:
     """A generation on the server, as `bythebook index list` shows it."""
 
     name: str
@@ -58,27 +98,27 @@ class Kept:
 
 
 class ServerGenerations:
-    """The generations of the book that readers find under one name."""
+    """The generations of a book, whose readers use an alias."""
 
     def __init__(self, server: QdrantServer, alias: str, *, grace_seconds: float = GRACE_SECONDS) -> None:
         self.server = server
         self.alias = alias
-        self.switched = 0
-        """How often another generation was made current from here."""
+        self.switch_count = 0
+        """How often this process has made another generation current."""
         self._grace = timedelta(seconds=grace_seconds)
-        self._name = re.compile(rf"{re.escape(alias)}-(g\d{{6}}-[0-9a-f]{{8}})({_BOOK})?")
+        self._name = re.compile(rf"{re.escape(alias)}-(g\d{{6}}-[0-9a-f]{{8}})({_CATALOG_SUFFIX})?")
 
     def collection(self, name: str) -> str:
         """The collection that holds the chunks of a generation."""
         return f"{self.alias}-{name}"
 
-    def _book(self, name: str) -> str:
-        return f"{self.alias}-{name}{_BOOK}"
+    def _catalog_collection(self, name: str) -> str:
+        return f"{self.alias}-{name}{_CATALOG_SUFFIX}"
 
     async def current(self) -> str:
         """The name of the current generation, empty when nothing has been published yet.
 
-        Raises ConfigurationError where the name stands for something that is not a book of ours.
+        Raises ConfigurationError if the alias is the name of a collection that we did not write.
         """
         found = await self.server.read("finding the book", lambda client: client.get_aliases())
         target = next((each.collection_name for each in found.aliases if each.alias_name == self.alias), "")
@@ -88,13 +128,13 @@ class ServerGenerations:
         if target or self.alias in await self._collections():
             raise ConfigurationError(
                 f"{self.alias!r} on {self.server.address} is a collection that another program has filled. "
-                f"'bythebook index attach {self.alias} --embedder NAME' serves it as it is; to keep a book of your own "
-                "there, choose another collection_name."
+                f"'bythebook index attach {self.alias} --embedder NAME' uses it read-only; to store an index of your "
+                "own there, set another collection_name."
             )
         return ""
 
-    async def names(self) -> list[str]:
-        """Every generation there is anything of, oldest first."""
+    async def list_names(self) -> list[str]:
+        """The names of all generations, also of incomplete ones, oldest first."""
         matched = (self._name.fullmatch(name) for name in await self._collections())
         return sorted({match[1] for match in matched if match})
 
@@ -102,64 +142,66 @@ class ServerGenerations:
         listed = await self.server.read("finding the book", lambda client: client.get_collections())
         return [each.name for each in listed.collections]
 
-    async def kept(self) -> list[Kept]:
-        """Every generation, with what is known of it."""
+    async def list_generations(self) -> list[ServerGeneration]:
+        """Every generation with its manifest, if it has one."""
         current = await self.current()
-        return [Kept(name, name == current, await self._known(name)) for name in await self.names()]
+        return [
+            ServerGeneration(name, name == current, await self._find_manifest(name)) for name in await self.list_names()
+        ]
 
-    async def _known(self, name: str) -> Manifest | None:
+    async def _find_manifest(self, name: str) -> Manifest | None:
         with suppress(NotFound, QdrantConnectionError):
             return await self.manifest(name)
         return None
 
     async def manifest(self, name: str) -> Manifest:
-        """What there is to know of a generation. Raises NotFound for one that is gone or was hardly begun."""
-        book = self._book(name)
-        if book not in await self._collections():
+        """The manifest of a generation. Raises NotFound if the generation or its manifest does not exist."""
+        collection = self._catalog_collection(name)
+        if collection not in await self._collections():
             raise NotFound(f"there is no generation {name!r} of {self.alias!r} on {self.server.address}.")
-        records = await self.server.read("opening the book", lambda client: client.retrieve(book, [_MANIFEST]))
+        records = await self.server.read("opening the book", lambda client: client.retrieve(collection, [_MANIFEST_ID]))
         if not records:
-            raise NotFound(f"the generation {name!r} of {self.alias!r} has no manifest: it was hardly begun.")
-        return read_manifest(records[0].payload or {}, collection=book)
+            raise NotFound(f"the generation {name!r} of {self.alias!r} has no manifest: it is incomplete.")
+        return parse_manifest(records[0].payload or {}, collection=collection)
 
-    async def blocks(self, name: str, numbers: list[int]) -> dict[int, str]:
-        """Some blocks of the catalogue, packed as they are kept, by their numbers."""
-        wanted: list[int | str] = [*numbers]
+    async def fetch_blocks(self, name: str, numbers: list[int]) -> dict[int, str]:
+        """Blocks of the catalog, compressed as they are stored, by number."""
+        ids: list[int | str] = [*numbers]
         records = await self.server.write(
-            "reading the catalogue", lambda client: client.retrieve(self._book(name), wanted)
+            "reading the catalog", lambda client: client.retrieve(self._catalog_collection(name), ids)
         )
         return {int(record.id): str((record.payload or {}).get("data", "")) for record in records}
 
-    async def begin(self, manifest: Manifest, making: Making) -> str:
-        """A generation to be filled: a new one, or the same that an earlier run could not finish."""
+    async def begin(self, manifest: Manifest, params: CollectionParams) -> str:
+        """Start or resume a generation. One that an earlier run has not finished is resumed."""
         await self.server.check_version()
-        current, names = await self.current(), await self.names()
+        current, names = await self.current(), await self.list_names()
         suffix = manifest.digest[:8]
         name = next((each for each in reversed(names) if each.endswith(suffix) and each > current), "")
         if not name:
             number = max((int(each[1:7]) for each in names), default=0) + 1
             name = f"g{number:06d}-{suffix}"
-        there = await self._collections()
-        if self._book(name) not in there:
-            await self._create_book(name, making)
-        await self._state(name, replace(manifest, state="writing", written_at=_now()))
-        if self.collection(name) not in there:
-            await self._create_chunks(name, manifest.dimension, making)
-        for key, params in _INDEXED.items():
-            await self._index(name, key, params)
+        existing = await self._collections()
+        if self._catalog_collection(name) not in existing:
+            await self._create_catalog_collection(name, params)
+        await self._write_manifest(name, replace(manifest, state="writing", written_at=_now()))
+        if self.collection(name) not in existing:
+            await self._create_chunk_collection(name, manifest.dimension, params)
+        for key, index in _INDEXED.items():
+            await self._create_payload_index(name, key, index)
         return name
 
-    async def _create_book(self, name: str, making: Making) -> None:
+    async def _create_catalog_collection(self, name: str, params: CollectionParams) -> None:
         await self._create(
-            self._book(name),
+            self._catalog_collection(name),
             lambda client: client.create_collection(
-                self._book(name), vectors_config={}, shard_number=1, replication_factor=making.replicas
+                self._catalog_collection(name), vectors_config={}, shard_number=1, replication_factor=params.replicas
             ),
         )
 
-    async def _create_chunks(self, name: str, dimension: int, making: Making) -> None:
+    async def _create_chunk_collection(self, name: str, dimension: int, params: CollectionParams) -> None:
         dense = models.VectorParams(
-            size=dimension, distance=models.Distance.COSINE, on_disk=True if making.on_disk else None
+            size=dimension, distance=models.Distance.COSINE, on_disk=True if params.on_disk else None
         )
         await self._create(
             self.collection(name),
@@ -167,109 +209,115 @@ class ServerGenerations:
                 self.collection(name),
                 vectors_config={DENSE: dense},
                 sparse_vectors_config={BM25: models.SparseVectorParams(modifier=models.Modifier.IDF)},
-                shard_number=making.shards,
-                replication_factor=making.replicas,
+                shard_number=params.shards,
+                replication_factor=params.replicas,
             ),
         )
 
     async def _create(self, collection: str, work: Callable[[AsyncQdrantClient], Awaitable[bool]]) -> None:
         try:
-            await self.server.write("making a collection", work)
+            await self.server.write("creating a collection", work)
         except QdrantConnectionError:
-            # The first attempt may have made it, and only its answer was lost.
+            # The first attempt may have created it, and only its response was lost.
             if collection not in await self._collections():
                 raise
 
-    async def _index(self, name: str, key: str, params: models.KeywordIndexParams) -> None:
+    async def _create_payload_index(self, name: str, key: str, index: models.KeywordIndexParams) -> None:
         await self.server.write(
-            "making a collection",
-            lambda client: client.create_payload_index(self.collection(name), key, params, wait=True),
+            "creating a collection",
+            lambda client: client.create_payload_index(self.collection(name), key, index, wait=True),
         )
 
-    async def _state(self, name: str, manifest: Manifest) -> None:
-        point = models.PointStruct(id=_MANIFEST, vector={}, payload=manifest.as_payload())
-        await self._put(name, [point])
+    async def _write_manifest(self, name: str, manifest: Manifest) -> None:
+        point = models.PointStruct(id=_MANIFEST_ID, vector={}, payload=manifest.as_payload())
+        await self._upsert(name, [point])
 
-    async def _put(self, name: str, points: list[models.PointStruct]) -> None:
-        await self.server.write("writing", lambda client: client.upsert(self._book(name), points, wait=True))
+    async def _upsert(self, name: str, points: list[models.PointStruct]) -> None:
+        await self.server.write(
+            "writing", lambda client: client.upsert(self._catalog_collection(name), points, wait=True)
+        )
 
-    async def alive(self, name: str) -> None:
-        """Say that the generation is still being written."""
-        await self._note(name, {"written_at": _now()})
+    async def heartbeat(self, name: str) -> None:
+        """Record that the generation is still being written."""
+        await self._update_manifest(name, {"written_at": _now()})
 
-    async def _note(self, name: str, news: Mapping[str, str]) -> None:
+    async def _update_manifest(self, name: str, changes: Mapping[str, str]) -> None:
         await self.server.write(
             "writing",
-            lambda client: client.set_payload(self._book(name), dict(news), points=[_MANIFEST], wait=True),
+            lambda client: client.set_payload(
+                self._catalog_collection(name), dict(changes), points=[_MANIFEST_ID], wait=True
+            ),
         )
 
-    async def send_catalogue(self, name: str, path: Path) -> None:
-        """Put the catalogue beside the chunks."""
+    async def send_catalog(self, name: str, path: Path) -> None:
+        """Upload the catalog to its collection."""
         batch: list[models.PointStruct] = []
-        for block in catalog_sync.cut(path):
+        for block in catalog_sync.split_blocks(path):
             batch.append(models.PointStruct(id=block.number, vector={}, payload=dict(block.as_payload())))
-            if len(batch) == catalog_sync.AT_ONCE:
-                await self._put(name, batch)
+            if len(batch) == catalog_sync.BLOCKS_PER_REQUEST:
+                await self._upsert(name, batch)
                 batch = []
         if batch:
-            await self._put(name, batch)
+            await self._upsert(name, batch)
 
     async def publish(self, name: str, *, after: str) -> None:
-        """Let readers find this generation, in one step.
+        """Point the alias at this generation, atomically.
 
-        Raises Unavailable, and changes nothing, when the current one is no longer the one it was made `after`.
+        Raises Unavailable, and changes nothing, if the current generation is no longer the one it was made `after`.
         """
-        await self._note(name, {"state": "published", "published_at": _now()})
+        await self._update_manifest(name, {"state": "published", "published_at": _now()})
         if (current := await self.current()) != after:
-            raise self._overtaken(current)
+            raise self._conflict_error(current)
         drop = models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=self.alias))
         made = models.CreateAlias(collection_name=self.collection(name), alias_name=self.alias)
         create = models.CreateAliasOperation(create_alias=made)
         switch: list[models.DeleteAliasOperation | models.CreateAliasOperation] = [drop, create] if after else [create]
         await self.server.write("publishing", lambda client: client.update_collection_aliases(switch))
-        self.switched += 1
+        self.switch_count += 1
         if (current := await self.current()) != name:
-            raise self._overtaken(current)
+            raise self._conflict_error(current)
         if after:
             with suppress(QdrantConnectionError):
-                await self._note(after, {"superseded_at": _now()})
+                await self._update_manifest(after, {"superseded_at": _now()})
 
-    def _overtaken(self, current: str) -> Unavailable:
+    def _conflict_error(self, current: str) -> Unavailable:
         return Unavailable(
             f"another machine has published {current or 'nothing'} as {self.alias!r} in the meantime. Run the command "
-            "again: what was embedded here is not lost."
+            "again: the vectors that were computed here are not lost."
         )
 
     async def sweep(self) -> list[str]:
-        """Remove what nobody reads or writes any more. Returns what was removed."""
+        """Remove generations that are neither read nor written any more. Returns their names."""
         current = await self.current()
-        gone = [name for name in await self.names() if name != current and await self._is_over(name, current)]
-        for name in gone:
+        removed = [
+            name for name in await self.list_names() if name != current and await self._is_obsolete(name, current)
+        ]
+        for name in removed:
             await self.remove(name)
-        return gone
+        return removed
 
-    async def _is_over(self, name: str, current: str) -> bool:
-        """Whether a generation that is not current is needed by nobody."""
-        manifest = await self._known(name)
+    async def _is_obsolete(self, name: str, current: str) -> bool:
+        """True if a generation that is not current has no readers and no writer any more."""
+        manifest = await self._find_manifest(name)
         if manifest is None:
-            # Hardly begun, or half removed. A number above the current one may be someone's who begins just now.
+            # Incomplete or half removed. If its number is above the current one, another process may have just begun.
             return name < current
         if manifest.state == "writing" or (name > current and not manifest.superseded_at):
             return _age(manifest.written_at) > timedelta(seconds=ABANDONED_SECONDS)
         if not manifest.superseded_at:
-            await self._note(name, {"superseded_at": _now()})
+            await self._update_manifest(name, {"superseded_at": _now()})
             return False
         return _age(manifest.superseded_at) > self._grace
 
     async def remove(self, name: str) -> None:
-        """Remove a generation that is not current. Raises NotFound where there is none of this name."""
-        there = await self._collections()
-        ours = [each for each in (self.collection(name), self._book(name)) if each in there]
-        if not ours:
+        """Remove a generation that is not current. Raises NotFound if it does not exist."""
+        existing = await self._collections()
+        collections = [each for each in (self.collection(name), self._catalog_collection(name)) if each in existing]
+        if not collections:
             raise NotFound(f"there is no generation {name!r} of {self.alias!r} on {self.server.address}.")
         if name == await self.current():
-            raise ConfigurationError(f"{name!r} is the current generation: readers would have no book.")
-        await self._delete(ours)
+            raise ConfigurationError(f"{name!r} is the current generation, which readers need.")
+        await self._delete(collections)
 
     async def _delete(self, collections: Iterable[str]) -> None:
         for each in collections:
@@ -279,63 +327,18 @@ class ServerGenerations:
         await self.server.write("removing a collection", lambda client: client.delete_collection(collection))
 
 
-def with_digest(path: Path, facts: Mapping[str, object]) -> Manifest:
-    """The manifest of a generation whose catalogue is this file."""
-    digests = tuple(block.digest for block in catalog_sync.cut(path))
-    return Manifest(digest=catalog_sync.digest_of(digests), size=path.stat().st_size, blocks=digests, **facts)  # type: ignore[arg-type]
+def build_manifest(path: Path, facts: Mapping[str, object]) -> Manifest:
+    """The manifest of a generation with this catalog file."""
+    digests = tuple(block.digest for block in catalog_sync.split_blocks(path))
+    return Manifest(digest=catalog_sync.combine_digests(digests), size=path.stat().st_size, blocks=digests, **facts)  # type: ignore[arg-type]
 
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _age(moment: str) -> timedelta:
+def _age(timestamp: str) -> timedelta:
     try:
-        return datetime.now(UTC) - datetime.fromisoformat(moment)
+        return datetime.now(UTC) - datetime.fromisoformat(timestamp)
     except ValueError:
         return timedelta.max
-
-
-FORMAT = 1
-"""Raised when what is on a server can no longer be read by an older bythebook."""
-
-
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """Everything about a generation that must be known before it is opened."""
-
-    digest: str
-    """Of the catalogue: two generations with the same digest are the same book."""
-    size: int
-    blocks: tuple[str, ...]
-    """The digest of each block of the catalogue, in order."""
-    pages: int
-    chunks: int
-    model: str
-    dimension: int
-    average_length: float
-    calibration: Mapping[str, float]
-    chunking: Mapping[str, int]
-    """How pages were cut, where whoever wrote the generation knows it."""
-    coverage: Mapping[str, Any] = field(default_factory=dict)
-    """What could not be read of each source, as the ingest that wrote the generation saw it."""
-    state: str = "writing"
-    written_at: str = ""
-    """When whoever writes it was last seen."""
-    published_at: str = ""
-    superseded_at: str = ""
-    format: int = FORMAT
-
-    def as_payload(self) -> dict[str, Any]:
-        return asdict(self) | {"blocks": list(self.blocks)}
-
-
-def read_manifest(payload: Mapping[str, Any], *, collection: str) -> Manifest:
-    """The manifest in a payload. Raises ConfigurationError for one that a newer bythebook has written."""
-    if payload.get("format") != FORMAT:
-        raise ConfigurationError(
-            f"{collection!r} was written by a newer bythebook (format {payload.get('format')}, we read {FORMAT}). "
-            "Update bythebook here."
-        )
-    known = {name: payload[name] for name in Manifest.__slots__}
-    return Manifest(**known | {"blocks": tuple(payload["blocks"])})

@@ -1,11 +1,11 @@
-"""The mirror: what the server has, on the disk of whoever ingests, so that only what changed is read and embedded.
+"""A local mirror of a Qdrant server's index, so that an ingest only reads and embeds what has changed.
 
-qdrant/web_documents-1a2b3c4d/
-├── BASE          which generation of the server the mirror was made from or sent as
-├── catalogues/   the catalogues of generations that were opened for reading
-└── CURRENT, g000003/, ...   as the index of a book on disk
+    qdrant/web_documents-1a2b3c4d/
+    ├── BASE          the generation of the server that the mirror equals or was changed from
+    ├── catalogs/     cached catalogs of generations that were opened for reading
+    └── CURRENT, g000003/, ...   as in an index on disk
 
-Copying a generation: from this disk to a server, and from a server to this disk.
+`push` copies a generation from this disk to a server, `pull` from a server to this disk.
 """
 
 from __future__ import annotations
@@ -17,32 +17,33 @@ import time
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bythebook.embeddings import Identity
-from bythebook.embeddings.checkpoint import Journal
+from bythebook.embeddings import EmbedderId
+from bythebook.embeddings.checkpoint import VectorCheckpoint
 from bythebook.errors import QdrantConnectionError, RetrievalError
-from bythebook.index import EVERYWHERE
-from bythebook.index.catalog import Catalogue
+from bythebook.index import NO_FILTERS
+from bythebook.index.catalog import Catalog
 from bythebook.index.edge_store import EdgeStore
 from bythebook.index.generations import Generations
-from bythebook.index.provider import CATALOGUE, SHARD
-from bythebook.index.qdrant.catalog_sync import cut, digest_of, fetch_catalogue
-from bythebook.index.qdrant.generations import with_digest
-from bythebook.index.qdrant.store import AT_ONCE, QdrantStore
-from bythebook.index.terms import Words
+from bythebook.index.provider import CATALOG_FILE, SHARD_FOLDER
+from bythebook.index.qdrant.catalog_sync import combine_digests, fetch_catalog, split_blocks
+from bythebook.index.qdrant.generations import build_manifest
+from bythebook.index.qdrant.store import POINTS_PER_REQUEST, QdrantStore
+from bythebook.index.terms import Bm25Terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from bythebook.index import PassageStore
-    from bythebook.index.qdrant.generations import Making, Manifest, ServerGenerations
-
-    Progress = Callable[[str, int, int], None]
-    """How far a stage has come: its name, how much is done, of how much."""
+    from bythebook.index.qdrant.generations import CollectionParams, Manifest, ServerGenerations
+    from bythebook.telemetry import Progress
 
 
 _BASE = "BASE"
-_AT_ONCE = 256
+_CHUNKS_PER_READ = 256
+HEARTBEAT_SECONDS = 30.0
+_CHUNKS_COMPARED = 64
+"""Chunks that are read back after a copy and compared byte by byte, spread over the book."""
 
 
 class _Base(NamedTuple):
@@ -51,228 +52,238 @@ class _Base(NamedTuple):
 
 
 class Mirror:
-    """A copy of the server's book that an ingest changes and sends back."""
+    """A copy of the server's index that an ingest changes and pushes back."""
 
-    def __init__(self, there: ServerGenerations, folder: Path, making: Making) -> None:
-        self._there = there
-        self.making = making
+    def __init__(self, server_generations: ServerGenerations, folder: Path, params: CollectionParams) -> None:
+        self._server_generations = server_generations
+        self.params = params
         self.folder = folder
         self.generations = Generations(folder)
 
     @property
-    def catalogues(self) -> Path:
-        return self.folder / "catalogues"
+    def catalogs(self) -> Path:
+        return self.folder / "catalogs"
 
     async def catch_up(self, *, progress: Progress) -> None:
-        """Bring the mirror up to the server, unless it is already, or ahead by what could not be sent."""
-        current = await self._there.current()
-        if current == self._base().name:
+        """Pull the current generation of the server, unless the mirror equals it or is based on it."""
+        current = await self._server_generations.current()
+        if current == self._read_base().name:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         if current:
             await self._pull(current, progress)
         else:
-            await self._forget()
+            await self._reset()
 
     async def _pull(self, current: str, progress: Progress) -> None:
-        manifest = await self._there.manifest(current)
-        if manifest.digest != await asyncio.to_thread(digest_here, self.generations):
+        manifest = await self._server_generations.manifest(current)
+        if manifest.digest != await asyncio.to_thread(local_digest, self.generations):
             with ExitStack() as stack:
                 before = stack.enter_context(self.generations.reading()) if self.generations.current() else None
-                await pull(self._there, current, manifest, self.generations, cache=self.catalogues, progress=progress)
+                await pull(
+                    self._server_generations,
+                    current,
+                    manifest,
+                    self.generations,
+                    cache=self.catalogs,
+                    progress=progress,
+                )
                 if before:
-                    await self._keep_vectors(before)
-        self._note(_Base(current, manifest.digest))
+                    await self._save_vectors(before)
+        self._write_base(_Base(current, manifest.digest))
 
-    async def _forget(self) -> None:
-        """Begin from nothing, as the server has, but without paying for a vector twice."""
+    async def _reset(self) -> None:
+        """Start from an empty index, like the server. Vectors are saved, so that no text is paid for twice."""
         with ExitStack() as stack:
             before = stack.enter_context(self.generations.reading()) if self.generations.current() else None
             (self.folder / "CURRENT").unlink(missing_ok=True)
             if before:
-                await self._keep_vectors(before)
-        self._note(_Base())
+                await self._save_vectors(before)
+        self._write_base(_Base())
 
-    async def publish(self, *, notes: Mapping[str, Any], progress: Progress) -> str:
-        """Send what the server does not have yet. Returns the name of the generation, empty if there was nothing."""
-        digest, base = await asyncio.to_thread(digest_here, self.generations), self._base()
+    async def publish(self, *, metadata: Mapping[str, Any], progress: Progress) -> str:
+        """Push the mirror if it differs from the server. Returns the name of the generation, empty if it does not."""
+        digest, base = await asyncio.to_thread(local_digest, self.generations), self._read_base()
         if not digest or digest == base.digest:
             return ""
         name, manifest = await push(
-            self.generations, self._there, after=base.name, making=self.making, notes=notes, progress=progress
+            self.generations,
+            self._server_generations,
+            after=base.name,
+            params=self.params,
+            metadata=metadata,
+            progress=progress,
         )
-        self._note(_Base(name, manifest.digest))
+        self._write_base(_Base(name, manifest.digest))
         return name
 
-    async def _keep_vectors(self, before: Path) -> None:
-        """Write down the vectors of what was read in here and is not in the book now."""
+    async def _save_vectors(self, before: Path) -> None:
+        """Save the vectors of chunks that the mirror no longer has to the checkpoint."""
         with ExitStack() as stack:
-            catalogue = stack.enter_context(closing(Catalogue.open(before / CATALOGUE)))
-            identity, contents = Identity(**catalogue.fact("identity")), self._contents()
-            lost = {
-                hashed: chunk_id
-                for hashed, chunk_id in catalogue.chunk_ids_by_content().items()
-                if hashed not in contents
+            catalog = stack.enter_context(closing(Catalog.open(before / CATALOG_FILE)))
+            identity, current = EmbedderId(**catalog.get_fact("identity")), self._content_hashes()
+            removed = {
+                content_hash: chunk_id
+                for content_hash, chunk_id in catalog.chunk_ids_by_content().items()
+                if content_hash not in current
             }
-            store = EdgeStore.open(before / SHARD, Words(catalogue.fact("average_length")))
+            store = EdgeStore.open(before / SHARD_FOLDER, Bm25Terms(catalog.get_fact("average_length")))
             stack.enter_context(closing(store))
-            journal = stack.enter_context(closing(Journal(self.folder, identity)))
-            ids = [chunk_id for hashed, chunk_id in lost.items() if hashed not in journal.vectors]
-            for first in range(0, len(ids), _AT_ONCE):
-                for passage in (await store.fetch(ids[first : first + _AT_ONCE])).values():
-                    journal.add(passage.chunk.content_hash, passage.vector)
+            checkpoint = stack.enter_context(closing(VectorCheckpoint(self.folder, identity)))
+            ids = [chunk_id for content_hash, chunk_id in removed.items() if content_hash not in checkpoint.vectors]
+            for first in range(0, len(ids), _CHUNKS_PER_READ):
+                for passage in (await store.fetch(ids[first : first + _CHUNKS_PER_READ])).values():
+                    checkpoint.add(passage.chunk.content_hash, passage.vector)
 
-    def _contents(self) -> set[str]:
-        """The hashes of all that the mirror has now."""
+    def _content_hashes(self) -> set[str]:
+        """The content hashes of the mirror's current generation."""
         if not self.generations.current():
             return set()
-        with self.generations.reading() as folder, closing(Catalogue.open(folder / CATALOGUE)) as catalogue:
-            return set(catalogue.chunk_ids_by_content())
+        with self.generations.reading() as folder, closing(Catalog.open(folder / CATALOG_FILE)) as catalog:
+            return set(catalog.chunk_ids_by_content())
 
-    def _base(self) -> _Base:
+    def _read_base(self) -> _Base:
         try:
             return _Base(**json.loads((self.folder / _BASE).read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
             return _Base()
 
-    def _note(self, base: _Base) -> None:
+    def _write_base(self, base: _Base) -> None:
         new = self.folder / f"{_BASE}.new"
         new.write_text(json.dumps(base._asdict()), encoding="utf-8")
         new.replace(self.folder / _BASE)
 
 
 def mirror_folder(data_dir: Path, url: str, collection: str) -> Path:
-    """Where the mirror of a book is kept: another one for each server and name."""
+    """The folder of the mirror: a separate one for each server and collection."""
     key = hashlib.sha256(f"{url.rstrip('/')} {collection}".encode()).hexdigest()[:8]
     return data_dir / "qdrant" / f"{collection}-{key}"
 
 
-SIGN_OF_LIFE_SECONDS = 30.0
-_COMPARED = 64
-"""How many chunks are read back after copying and compared to the bit, spread over the book."""
-
-
-def manifest_of(path: Path, *, chunking: Mapping[str, int], coverage: Mapping[str, Any]) -> Manifest:
-    """What there is to say of a generation whose catalogue is this file."""
-    with closing(Catalogue.open(path)) as catalogue:
-        totals, identity = catalogue.totals(), catalogue.fact("identity")
+def read_manifest(path: Path, *, chunking: Mapping[str, int], coverage: Mapping[str, Any]) -> Manifest:
+    """Build the manifest of a generation from its catalog file."""
+    with closing(Catalog.open(path)) as catalog:
+        totals, identity = catalog.totals(), catalog.get_fact("identity")
         facts = {
             "pages": totals.pages,
             "chunks": totals.chunks,
             "model": identity["model"],
             "dimension": identity["dimension"],
-            "average_length": catalogue.fact("average_length"),
-            "calibration": catalogue.fact("calibration"),
+            "average_length": catalog.get_fact("average_length"),
+            "calibration": catalog.get_fact("calibration"),
             "chunking": dict(chunking),
             "coverage": dict(coverage),
         }
-    return with_digest(path, facts)
+    return build_manifest(path, facts)
 
 
-def digest_here(here: Generations) -> str:
-    """Of what is current on this disk, empty where there is nothing."""
-    if not here.current():
+def local_digest(local: Generations) -> str:
+    """The digest of the current generation on this disk, empty if there is none."""
+    if not local.current():
         return ""
-    with here.reading() as folder:
-        return digest_of([block.digest for block in cut(folder / CATALOGUE)])
+    with local.reading() as folder:
+        return combine_digests([block.digest for block in split_blocks(folder / CATALOG_FILE)])
 
 
 async def push(
-    here: Generations,
-    there: ServerGenerations,
+    local: Generations,
+    remote: ServerGenerations,
     *,
     after: str,
-    making: Making,
-    notes: Mapping[str, Any],
+    params: CollectionParams,
+    metadata: Mapping[str, Any],
     progress: Progress,
 ) -> tuple[str, Manifest]:
-    """Make what is current here current there, in place of what is current there now. Returns its name there.
+    """Publish the current local generation on the server, as the successor of `after`. Returns its name there.
 
-    Killed at any moment it has changed nothing for readers, and goes on where it was when it is run again.
+    If it is killed, readers still see the old generation, and the next run resumes it.
     """
-    with here.reading() as folder:
-        made = await asyncio.to_thread(
-            manifest_of, folder / CATALOGUE, chunking=notes.get("chunking", {}), coverage=notes.get("coverage", {})
+    with local.reading() as folder:
+        manifest = await asyncio.to_thread(
+            read_manifest,
+            folder / CATALOG_FILE,
+            chunking=metadata.get("chunking", {}),
+            coverage=metadata.get("coverage", {}),
         )
-        name = await there.begin(made, making)
-        with closing(Catalogue.open(folder / CATALOGUE)) as catalogue:
-            words = Words(made.average_length)
-            target = QdrantStore(there.server, there.collection(name), words)
-            ids = catalogue.all_chunk_ids()
-            with closing(EdgeStore.open(folder / SHARD, words)) as source:
-                await _send(source, target, ids, alive=lambda: there.alive(name), progress=progress)
-                await _compare(source, target, ids)
-        await there.send_catalogue(name, folder / CATALOGUE)
-        await there.publish(name, after=after)
-    return name, made
+        name = await remote.begin(manifest, params)
+        with closing(Catalog.open(folder / CATALOG_FILE)) as catalog:
+            bm25 = Bm25Terms(manifest.average_length)
+            target = QdrantStore(remote.server, remote.collection(name), bm25)
+            ids = catalog.all_chunk_ids()
+            with closing(EdgeStore.open(folder / SHARD_FOLDER, bm25)) as source:
+                await _send_chunks(source, target, ids, heartbeat=lambda: remote.heartbeat(name), progress=progress)
+                await _verify_copy(source, target, ids)
+        await remote.send_catalog(name, folder / CATALOG_FILE)
+        await remote.publish(name, after=after)
+    return name, manifest
 
 
-async def _send(
+async def _send_chunks(
     source: PassageStore,
     target: QdrantStore,
     ids: Sequence[str],
     *,
-    alive: Callable[[], Any],
+    heartbeat: Callable[[], Any],
     progress: Progress,
 ) -> None:
-    seen = time.monotonic()
-    begun = await target.count(EVERYWHERE) > 0
-    for first in range(0, len(ids), AT_ONCE):
-        batch = ids[first : first + AT_ONCE]
-        there = await target.present(batch) if begun else set()
-        missing = [each for each in batch if each not in there]
+    last_heartbeat = time.monotonic()
+    resumed = await target.count(NO_FILTERS) > 0
+    for first in range(0, len(ids), POINTS_PER_REQUEST):
+        batch = ids[first : first + POINTS_PER_REQUEST]
+        present = await target.find_existing(batch) if resumed else set()
+        missing = [each for each in batch if each not in present]
         if missing:
-            await target.change(put=list((await source.fetch(missing)).values()), drop=[])
+            await target.update(put=list((await source.fetch(missing)).values()), drop=[])
         progress("sending", first + len(batch), len(ids))
-        if time.monotonic() - seen > SIGN_OF_LIFE_SECONDS:
-            await alive()
-            seen = time.monotonic()
+        if time.monotonic() - last_heartbeat > HEARTBEAT_SECONDS:
+            await heartbeat()
+            last_heartbeat = time.monotonic()
 
 
 async def pull(
-    there: ServerGenerations, name: str, manifest: Manifest, here: Generations, *, cache: Path, progress: Progress
+    remote: ServerGenerations, name: str, manifest: Manifest, local: Generations, *, cache: Path, progress: Progress
 ) -> None:
-    """Make a generation of the server current here. Killed at any moment it has changed nothing for readers."""
-    catalogue_file = await fetch_catalogue(there, name, manifest, cache)
-    with here.writing():
-        here.sweep()
-        draft = here.empty_draft()
-        await asyncio.to_thread(_copy, catalogue_file, draft / CATALOGUE)
-        words = Words(manifest.average_length)
-        source = QdrantStore(there.server, there.collection(name), words)
-        with closing(Catalogue.open(draft / CATALOGUE)) as catalogue:
-            ids = catalogue.all_chunk_ids()
-        with closing(EdgeStore.create(draft / SHARD, words, dimension=manifest.dimension)) as target:
-            for first in range(0, len(ids), AT_ONCE):
-                batch = ids[first : first + AT_ONCE]
-                await target.change(put=list((await source.fetch(batch)).values()), drop=[])
+    """Publish a generation of the server on this disk. If it is killed, readers still see the old generation."""
+    catalog_file = await fetch_catalog(remote, name, manifest, cache)
+    with local.writing():
+        local.sweep()
+        draft = local.empty_draft()
+        await asyncio.to_thread(_copy_file, catalog_file, draft / CATALOG_FILE)
+        bm25 = Bm25Terms(manifest.average_length)
+        source = QdrantStore(remote.server, remote.collection(name), bm25)
+        with closing(Catalog.open(draft / CATALOG_FILE)) as catalog:
+            ids = catalog.all_chunk_ids()
+        with closing(EdgeStore.create(draft / SHARD_FOLDER, bm25, dimension=manifest.dimension)) as target:
+            for first in range(0, len(ids), POINTS_PER_REQUEST):
+                batch = ids[first : first + POINTS_PER_REQUEST]
+                await target.update(put=list((await source.fetch(batch)).values()), drop=[])
                 progress("fetching", first + len(batch), len(ids))
-            await _compare(source, target, ids)
-        # The engine clears journals away when it first opens what was written. Once published, nothing may go away.
-        EdgeStore.open(draft / SHARD, words).close()
-        here.publish()
-        here.sweep()
+            await _verify_copy(source, target, ids)
+        # The engine deletes its write-ahead files on the first open. A published generation must not change any more.
+        EdgeStore.open(draft / SHARD_FOLDER, bm25).close()
+        local.publish()
+        local.sweep()
 
 
-def _copy(source: Path, target: Path) -> None:
+def _copy_file(source: Path, target: Path) -> None:
     import shutil
 
     shutil.copyfile(source, target)
 
 
-async def _compare(source: PassageStore, target: PassageStore, ids: Sequence[str]) -> None:
-    """Raises RetrievalError unless the copy has every chunk, and some of them, read back, are the same to the bit."""
-    there = await target.count(EVERYWHERE)
-    if there != len(ids):
+async def _verify_copy(source: PassageStore, target: PassageStore, ids: Sequence[str]) -> None:
+    """Raises RetrievalError unless the copy has every chunk and a sample of them is identical byte by byte."""
+    count = await target.count(NO_FILTERS)
+    if count != len(ids):
         raise QdrantConnectionError(
-            f"the copy has {there} chunks, and the book {len(ids)}. It was not published. Run the command again."
+            f"the copy has {count} chunks, and the book {len(ids)}. It was not published. Run the command again."
         )
-    some = ids[:: max(len(ids) // _COMPARED, 1)]
-    ours, theirs = await source.fetch(some), await target.fetch(some)
-    for chunk_id, passage in ours.items():
-        copied = theirs.get(chunk_id)
+    sample = ids[:: max(len(ids) // _CHUNKS_COMPARED, 1)]
+    expected, copies = await source.fetch(sample), await target.fetch(sample)
+    for chunk_id, passage in expected.items():
+        copied = copies.get(chunk_id)
         if copied is None or copied.chunk != passage.chunk or copied.vector.tobytes() != passage.vector.tobytes():
             raise RetrievalError(
-                f"the chunk {chunk_id} came back from the copy other than it was sent. It was not published. Does "
-                "something between here and the Qdrant server change what is sent?"
+                f"the chunk {chunk_id} differs between the book and the copy. It was not published. Does a proxy "
+                "between this machine and the Qdrant server change the data?"
             )

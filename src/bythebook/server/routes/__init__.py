@@ -1,1 +1,1 @@
-"""One module for each subject a reader or program may ask about."""
+"""The HTTP routes, one module for each subject."""

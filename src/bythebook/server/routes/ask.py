@@ -1,4 +1,4 @@
-"""A question, answered whole or as it comes."""
+"""The route of a question. The answer is sent as a whole or as a stream of events."""
 
 from __future__ import annotations
 
@@ -8,55 +8,71 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Request, Response
 
-from bythebook.access import Caller
-from bythebook.access.idempotency import Repeat, Repeats
+from bythebook.access import Caller, Scope
+from bythebook.access.idempotency import IdempotencyStore, IdempotentRequest
 from bythebook.server import errors
-from bythebook.server.auth import Purse
-from bythebook.server.dependencies import Door, TheCaller, TheDoor
-from bythebook.server.idempotency import checked_key, once
-from bythebook.server.middleware import StrictRoute
-from bythebook.server.rendering import Showing, wants_html
-from bythebook.server.schemas import EVENTS, FAILURES, AgentRequest, AgentResponse
-from bythebook.server.streams import Asked, EventStream, Stream, answered_before, happenings, last_event, plainly
+from bythebook.server.auth import QuotaCharge
+from bythebook.server.idempotency import IdempotencyLock, validate_key
+from bythebook.server.rendering import HtmlEvents, wants_html
+from bythebook.server.routing import AppContext, CallerDep, ContextDep, StrictJsonRoute, requires
+from bythebook.server.schemas import ERROR_RESPONSES, EVENT_STREAM_RESPONSE, AgentResponse, AskRequest
+from bythebook.server.streams import (
+    AnswerStream,
+    EventStreamResponse,
+    StreamKey,
+    completed_stream,
+    event_data,
+    run_question,
+    wait_for_last_event,
+)
 
-router = APIRouter(route_class=StrictRoute, tags=["ask"])
+router = APIRouter(route_class=StrictJsonRoute, tags=["ask"])
 
-IdempotencyKey = Annotated[str, Header(description="A request that comes again under the same key is answered once.")]
-LastEventId = Annotated[str, Header(alias="Last-Event-ID", description="Take a stream up again after this event.")]
+IdempotencyKey = Annotated[str, Header(description="Requests with the same key are answered once.")]
+LastEventId = Annotated[str, Header(alias="Last-Event-ID", description="Resume a stream after this event.")]
 
 
-@router.post("/v1/ask", response_model=AgentResponse, responses=FAILURES | EVENTS)
+@router.post("/v1/ask", response_model=AgentResponse, responses=ERROR_RESPONSES | EVENT_STREAM_RESPONSE)
+@requires(Scope.ASK, admission=True)
 async def ask(
-    body: AgentRequest,
+    body: AskRequest,
     request: Request,
-    door: TheDoor,
-    caller: TheCaller,
+    context: ContextDep,
+    caller: CallerDep,
     idempotency_key: IdempotencyKey = "",
     last_event_id: LastEventId = "",
 ) -> Response:
-    """Ask the book. The answer comes whole, or as events where `stream` or the Accept header asks for them."""
+    """Ask the book. The answer comes as a whole, or as events if `stream` or the Accept header asks for them."""
     fingerprint = hashlib.sha256(body.model_dump_json(exclude={"stream"}).encode()).hexdigest()
-    asked = Asked(caller.user_id, fingerprint, errors.request_id(request.scope), checked_key(idempotency_key))
-    stream, after = door.desk.resume(asked, last_event_id) or (await _begun(door, caller, asked, body), 0)
-    tell = Showing().tell if wants_html(request) else plainly
+    key = StreamKey(caller.user_id, fingerprint, errors.get_request_id(request.scope), validate_key(idempotency_key))
+    resumed = context.admission.resume(key, last_event_id)
+    stream, after = resumed or (await _start_stream(context, caller, key, body), 0)
+    encode = HtmlEvents().tell if wants_html(request) else event_data
     if body.stream or "text/event-stream" in request.headers.get("accept", ""):
-        return EventStream(stream, after=after, heartbeat=door.settings.heartbeat_seconds, tell=tell)
-    end = await last_event(stream, request.receive)
-    if end.name == "error":
-        return errors.failed(request.scope, json.loads(end.data))
-    return Response(tell(end), media_type="application/json")
+        heartbeat = context.settings.heartbeat_seconds
+        return EventStreamResponse(stream, after=after, heartbeat=heartbeat, encode=encode)
+    last = await wait_for_last_event(stream, request.receive)
+    if last.name == "error":
+        return errors.make_error_response(request.scope, json.loads(last.data))
+    return Response(encode(last), media_type="application/json")
 
 
-async def _begun(door: Door, caller: Caller, asked: Asked, body: AgentRequest) -> Stream:
-    """The stream that answers: a new one, or the one that a request with the same key has begun."""
-    question = body.noun()
-    repeat = Repeat(asked.user_id, asked.key, asked.fingerprint, question.session_id)
-    repeats = Repeats(await door.book.database()) if asked.key else None
-    if repeats and (answer := await repeats.answer(repeat)) is not None:
-        return answered_before(asked, answer)
-    purse = await Purse.opened(await door.gate.budgets(), caller)
-    if stream := door.desk.repeated(asked):
-        await purse.refund()
-        return stream
-    work = happenings(door.book.stream(question, user_id=asked.user_id), sources=body.include_sources)
-    return door.desk.begin(asked, purse.spent_on(once(repeats, repeat, work) if repeats else work))
+async def _start_stream(context: AppContext, caller: Caller, key: StreamKey, body: AskRequest) -> AnswerStream:
+    """The stream of the answer: a new one, or that of a running or answered request with the same key."""
+    question = body.to_domain()
+    lock = None
+    if key.idempotency_key:
+        store = IdempotencyStore(await context.book.database())
+        keyed = IdempotentRequest(key.user_id, key.idempotency_key, key.fingerprint, question.session_id)
+        if (answer := await store.find_answer(keyed)) is not None:
+            return completed_stream(key, answer)
+        lock = IdempotencyLock(store, keyed)
+    charge = await QuotaCharge.create(await context.authenticator.quotas(), caller)
+    if running := context.admission.find_running(key):
+        await charge.refund()
+        return running
+    events = context.book.stream(question, user_id=key.user_id)
+    include_sources = body.include_sources
+    return context.admission.start(
+        key, lambda stream: run_question(stream, events, charge=charge, include_sources=include_sources, lock=lock)
+    )

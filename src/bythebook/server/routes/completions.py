@@ -1,7 +1,7 @@
 """The book for clients of OpenAI: any program that can chat with a model can ask it.
 
-Such a client cannot take back what it has shown, so it is told only what is proven: a stream of it begins when the
-answer is whole. Instructions, tools and temperatures in a request change nothing; the book's own settings hold.
+Such a client cannot take back text that it has shown, so it gets only the verified answer: a stream begins when the
+answer is complete. Instructions, tools and temperatures of a request are ignored; the book's settings apply.
 """
 
 from __future__ import annotations
@@ -10,26 +10,29 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request, Response
 from starlette.responses import JSONResponse
 
+from bythebook.access import Scope
 from bythebook.answers import AgentRequest
 from bythebook.conversations import Message
-from bythebook.conversations.followups import Exchange
-from bythebook.conversations.openai_format import read
+from bythebook.conversations.openai_format import parse_message
 from bythebook.errors import InputError, NotFound
-from bythebook.llm.context_budget import count
+from bythebook.llm.context_budget import count_tokens
+from bythebook.llm.prompts import build_history
 from bythebook.server import errors
-from bythebook.server.auth import Purse
-from bythebook.server.dependencies import TheCaller, TheDoor
-from bythebook.server.middleware import StrictRoute
-from bythebook.server.openai_schemas import OPENAI_FAILURES, ChatCompletion, ChatMessage, ChatRequest, Models
-from bythebook.server.schemas import EVENTS
-from bythebook.server.streams import Asked, happenings, last_event
+from bythebook.server.auth import QuotaCharge
+from bythebook.server.openai_schemas import OPENAI_ERROR_RESPONSES, ChatCompletion, ChatMessage, ChatRequest, Models
+from bythebook.server.routing import CallerDep, ContextDep, StrictJsonRoute, requires
+from bythebook.server.schemas import EVENT_STREAM_RESPONSE
+from bythebook.server.streams import StreamKey, run_question, wait_for_last_event
 
-router = APIRouter(route_class=StrictRoute, tags=["openai"])
+if TYPE_CHECKING:
+    from bythebook.conversations.followups import Exchange
+
+router = APIRouter(route_class=StrictJsonRoute, tags=["openai"])
 
 MODEL = "bythebook"
 
@@ -37,20 +40,23 @@ _MARK = re.compile(r"\[(\d{1,4})\]")
 _WORD = re.compile(r"\s*\S+\s*")
 
 
-@router.post("/v1/chat/completions", response_model=ChatCompletion, responses=OPENAI_FAILURES | EVENTS)
-async def complete(body: ChatRequest, request: Request, door: TheDoor, caller: TheCaller) -> Response:
-    """Answer the last message. Those before it are the conversation, which is remembered by the client alone."""
-    question, history = _read(body.messages)
-    asked = Asked(caller.user_id, "", errors.request_id(request.scope))
-    shown = history[-(door.settings.max_history // 2) :]
-    events = door.book.stream(AgentRequest(question), user_id=caller.user_id, history=shown)
-    purse = await Purse.opened(await door.gate.budgets(), caller)
-    stream = door.desk.begin(asked, purse.spent_on(happenings(events, sources=False)))
-    end = await last_event(stream, request.receive)
-    said = json.loads(end.data)
-    if end.name == "error":
-        return errors.failed(request.scope, said)
-    completion = _completion(said)
+@router.post(
+    "/v1/chat/completions", response_model=ChatCompletion, responses=OPENAI_ERROR_RESPONSES | EVENT_STREAM_RESPONSE
+)
+@requires(Scope.ASK, admission=True)
+async def complete(body: ChatRequest, request: Request, context: ContextDep, caller: CallerDep) -> Response:
+    """Answer the last message. The messages before it are the conversation; only the client keeps it."""
+    question, history = _read_messages(body.messages)
+    latest = history[-(context.settings.max_history // 2) :]
+    events = context.book.stream(AgentRequest(question), user_id=caller.user_id, history=latest)
+    charge = await QuotaCharge.create(await context.authenticator.quotas(), caller)
+    key = StreamKey(caller.user_id, "", errors.get_request_id(request.scope))
+    stream = context.admission.start(key, lambda stream: run_question(stream, events, charge=charge))
+    last = await wait_for_last_event(stream, request.receive)
+    answer = json.loads(last.data)
+    if last.name == "error":
+        return errors.make_error_response(request.scope, answer)
+    completion = _completion(answer)
     if not body.stream:
         return JSONResponse(completion)
     usage = bool((body.stream_options or {}).get("include_usage"))
@@ -59,68 +65,66 @@ async def complete(body: ChatRequest, request: Request, door: TheDoor, caller: T
     return Response(text, media_type="text/event-stream", headers={"cache-control": "no-store"})
 
 
-@router.get("/v1/models", response_model=Models, responses=OPENAI_FAILURES)
-async def models(door: TheDoor) -> Response:
-    """The book, as the one model there is, dated by when it was last read in."""
+@router.get("/v1/models", response_model=Models, responses=OPENAI_ERROR_RESPONSES)
+@requires(Scope.ASK)
+async def models(context: ContextDep) -> Response:
+    """The book as the only model. Its date is the date of the last ingest."""
     try:
-        async with door.book.edition() as edition:
-            published = int(datetime.fromisoformat(edition.catalogue.fact("published_at")).timestamp())
+        async with context.book.snapshot() as snapshot:
+            published = int(datetime.fromisoformat(snapshot.catalog.get_fact("published_at")).timestamp())
     except NotFound:
         return JSONResponse({"object": "list", "data": []})
     book = {"id": MODEL, "object": "model", "created": published, "owned_by": MODEL}
     return JSONResponse({"object": "list", "data": [book]})
 
 
-def _read(messages: list[ChatMessage]) -> tuple[str, list[Exchange]]:
-    """The question, and the exchanges before it."""
-    said = [(message.role, read(message.model_dump())["content"]) for message in messages]
-    if said[-1][0] != "user":
+def _read_messages(messages: list[ChatMessage]) -> tuple[str, tuple[Exchange, ...]]:
+    """The question, and the history before it."""
+    texts = [(message.role, parse_message(message.model_dump())["content"]) for message in messages]
+    role, question = texts[-1]
+    if role != "user":
         raise InputError("the last message must be the user's: it is the question.")
-    history: list[Exchange] = []
-    waiting = ""
-    for role, content in said[:-1]:
-        if role == "user":
-            waiting = content.strip()
-        elif role == "assistant" and waiting and content.strip():
-            # The same rules as for a conversation that is kept here.
-            history.append(Exchange(Message("user", waiting).content, Message("assistant", content).content))
-            waiting = ""
-    return said[-1][1], history
+    history = build_history((role, content.strip() if role == "user" else content, ()) for role, content in texts[:-1])
+    for exchange in history:
+        # Creating them validates the texts by the rules for recorded conversations.
+        Message("user", exchange.question)
+        Message("assistant", exchange.answer)
+    return question, history
 
 
-def _completion(said: dict[str, Any]) -> dict[str, Any]:
-    written = min(count(said["answer"]), said["tokens_used"])
+def _completion(answer: dict[str, Any]) -> dict[str, Any]:
+    written = min(count_tokens(answer["answer"]), answer["tokens_used"])
     return {
-        "id": f"chatcmpl-{said['id']}",
+        "id": f"chatcmpl-{answer['id']}",
         "object": "chat.completion",
-        "created": int(datetime.fromisoformat(said["created_at"]).timestamp()),
+        "created": int(datetime.fromisoformat(answer["created_at"]).timestamp()),
         "model": MODEL,
         "choices": [
             {
                 "index": 0,
                 "message": {
                     "role": "assistant",
-                    "content": said["answer"],
+                    "content": answer["answer"],
                     "refusal": None,
-                    "annotations": list(_annotations(said)),
+                    "annotations": list(_annotations(answer)),
                 },
                 "logprobs": None,
                 "finish_reason": "stop",
             }
         ],
         "usage": {
-            "prompt_tokens": said["tokens_used"] - written,
+            "prompt_tokens": answer["tokens_used"] - written,
             "completion_tokens": written,
-            "total_tokens": said["tokens_used"],
+            "total_tokens": answer["tokens_used"],
         },
-        "bythebook": said,
+        "bythebook": answer,
     }
 
 
-def _annotations(said: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Each mark in the answer with the citation it stands for."""
-    cited = {citation["number"]: citation for citation in said["citations"]}
-    for mark in _MARK.finditer(said["answer"]):
+def _annotations(answer: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The citation of each mark in the answer, with the position of the mark."""
+    cited = {citation["number"]: citation for citation in answer["citations"]}
+    for mark in _MARK.finditer(answer["answer"]):
         if citation := cited.get(int(mark[1])):
             place = {"start_index": mark.start(), "end_index": mark.end()}
             yield {
@@ -130,7 +134,7 @@ def _annotations(said: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _chunks(completion: dict[str, Any], *, usage: bool) -> Iterator[dict[str, Any]]:
-    """The completion as a stream has it: who speaks, word by word, the citations, the end."""
+    """The chunks of a streamed completion: the role, word by word the text, the citations, the end."""
     common = {name: completion[name] for name in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
     message = completion["choices"][0]["message"]
 

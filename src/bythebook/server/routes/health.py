@@ -1,7 +1,4 @@
-"""Whether this process runs, and whether it can answer. Neither costs anything anywhere.
-
-The figures of this server, for Prometheus.
-"""
+"""Liveness, readiness and Prometheus metrics. No probe calls an outside service."""
 
 from __future__ import annotations
 
@@ -10,10 +7,11 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from bythebook.access import Scope
 from bythebook.errors import NotFound, Unavailable
-from bythebook.server.dependencies import TheDoor
-from bythebook.server.maintenance import Readiness
-from bythebook.server.schemas import FAILURES, Health
+from bythebook.server.maintenance import ReadinessProbe
+from bythebook.server.routing import ContextDep, public, requires
+from bythebook.server.schemas import ERROR_RESPONSES, Health
 from bythebook.telemetry import prometheus
 
 router = APIRouter(tags=["health"])
@@ -21,19 +19,21 @@ metrics_router = APIRouter(tags=["operating"])
 
 
 @router.get("/health/live", response_model=Health)
+@public
 async def live() -> Health:
-    """This process runs."""
+    """Report that this process runs."""
     return Health(status="alive")
 
 
-@router.get("/health/ready", response_model=Health, responses=FAILURES)
-async def ready(request: Request, door: TheDoor) -> Health:
-    """This process can answer: it is not shutting down, there is a book, and the database can be written."""
-    if door.desk.closing:
+@router.get("/health/ready", response_model=Health, responses=ERROR_RESPONSES)
+@public
+async def ready(request: Request, context: ContextDep) -> Health:
+    """Report whether this process can answer: not shutting down, with an index and a writable database."""
+    if context.admission.closing:
         raise Unavailable("the server is shutting down.", retry_after=1)
     state = request.app.state
     if not hasattr(state, "readiness"):
-        state.readiness = Readiness(door.book)
+        state.readiness = ReadinessProbe(context.book)
     await state.readiness.check()
     return Health(status="ready")
 
@@ -41,12 +41,13 @@ async def ready(request: Request, door: TheDoor) -> Health:
 _TEXT: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
 
 
-@metrics_router.get("/metrics", response_class=Response, responses=FAILURES | _TEXT)
-async def figures() -> Response:
-    """How many requests, questions and calls there were, how they ended and how long they took."""
-    kept = prometheus.installed()
-    if kept is None:
-        raise NotFound("this server keeps no figures.")
-    # The files of many workers take a while to read; nobody's answer waits for that.
-    text, kind = await asyncio.to_thread(kept.render)
+@metrics_router.get("/metrics", response_class=Response, responses=ERROR_RESPONSES | _TEXT)
+@requires(Scope.METRICS)
+async def metrics() -> Response:
+    """The metrics in the text format of Prometheus."""
+    listener = prometheus.find_listener()
+    if listener is None:
+        raise NotFound("this server collects no metrics.")
+    # Reading the files of many workers takes time and must not block the event loop.
+    text, kind = await asyncio.to_thread(listener.render)
     return Response(text, media_type=kind)

@@ -1,4 +1,4 @@
-"""Other programs: the book's MCP endpoint, opened for the first of them that comes."""
+"""The MCP endpoint of the book, imported on the first request."""
 
 from __future__ import annotations
 
@@ -6,31 +6,37 @@ import asyncio
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from bythebook.access import Scope
+from bythebook.server.routing import RoutePolicy
+
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Send
+    from starlette.types import Scope as AsgiScope
 
     from bythebook.access import Caller
     from bythebook.book import Book
 
 
-class OtherPrograms:
-    """MCP over HTTP. Its library takes a second to import, which nobody else has to wait for."""
+class McpEndpoint:
+    """MCP over HTTP. Importing its library takes a second, so it is not imported when the server starts."""
+
+    policy = RoutePolicy(Scope.ASK, admission=True, site_tokens=False)
 
     def __init__(self, book: Book, *, origins: Collection[str]) -> None:
         self._book = book
         self._origins = origins
         self._app: ASGIApp | None = None
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         if self._app is None:
             http = await asyncio.to_thread(import_module, "bythebook.mcp.http")
-            # The guard has looked at the name and the origin before.
-            self._app = http.asgi_app(self._book, reader=_reader, hosts=None, origins=self._origins)
+            # The middleware has checked the Host and Origin headers.
+            self._app = http.asgi_app(self._book, get_user_id=_get_user_id, hosts=None, origins=self._origins)
         await self._app(scope, receive, send)
 
 
-def _reader(scope: Scope) -> str:
+def _get_user_id(scope: AsgiScope) -> str:
     caller: Caller = scope["state"]["caller"]
     return caller.user_id

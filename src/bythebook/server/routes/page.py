@@ -1,4 +1,4 @@
-"""The reader's side: a page to chat with the book on, and the script that brings the same to any other site."""
+"""The chat page, the widget script for other sites, and the API reference."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from string import Template
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, JSONResponse
 
 from bythebook.errors import NotFound
 from bythebook.qa.suggestions import Introduction
-from bythebook.server.api_docs import policy, reference
-from bythebook.server.dependencies import TheDoor
+from bythebook.server.api_docs import content_security_policy, render_reference
+from bythebook.server.routing import ContextDep, public
 
 router = APIRouter(tags=["page"])
 
@@ -23,7 +23,7 @@ _NO_BOOK = Introduction("By the Book", sections=(), questions=())
 
 _SCRIPT: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/javascript": {"schema": {"type": "string"}}}},
-    304: {"description": "It is what you have."},
+    304: {"description": "The client's copy is current."},
 }
 
 _POLICY = "; ".join(
@@ -42,26 +42,28 @@ _POLICY = "; ".join(
 
 
 @router.get("/", response_class=HTMLResponse)
-async def page(door: TheDoor) -> Response:
-    """A chat with the book, on a page of its own."""
+@public
+async def page(context: ContextDep) -> Response:
+    """The chat page."""
     try:
-        known = await door.book.introduction()
+        introduction = await context.book.introduction()
     except NotFound:
-        known = _NO_BOOK
-    shown = {
-        "name": known.name,
-        "questions": "|".join(known.questions),
-        "sections": "|".join(known.sections),
-        "site": door.settings.page_token,
+        introduction = _NO_BOOK
+    values = {
+        "name": introduction.name,
+        "questions": "|".join(introduction.questions),
+        "sections": "|".join(introduction.sections),
+        "site": context.settings.page_token,
     }
-    html = Template(_file("page.html")).substitute({name: escape(value) for name, value in shown.items()})
+    html = Template(_file("page.html")).substitute({name: escape(value) for name, value in values.items()})
     headers = {"content-security-policy": _POLICY, "cache-control": "no-cache", "x-content-type-options": "nosniff"}
     return HTMLResponse(html, headers=headers)
 
 
 @router.get("/widget.js", response_class=Response, responses=_SCRIPT)
+@public
 async def widget(request: Request) -> Response:
-    """The script an author pastes into a site."""
+    """The script that authors include in their site."""
     code, tag = _widget()
     headers = {"etag": tag, "cache-control": "public, max-age=3600", "x-content-type-options": "nosniff"}
     if request.headers.get("if-none-match") == tag:
@@ -71,10 +73,22 @@ async def widget(request: Request) -> Response:
 
 
 @router.get("/docs", response_class=HTMLResponse)
+@public
 async def docs(request: Request) -> Response:
-    """What can be asked of this server, for people."""
-    headers = {"content-security-policy": policy(), "cache-control": "no-cache", "x-content-type-options": "nosniff"}
-    return HTMLResponse(reference(request.app.openapi()), headers=headers)
+    """The API reference."""
+    headers = {
+        "content-security-policy": content_security_policy(),
+        "cache-control": "no-cache",
+        "x-content-type-options": "nosniff",
+    }
+    return HTMLResponse(render_reference(request.app.openapi()), headers=headers)
+
+
+@router.get("/openapi.json", include_in_schema=False)
+@public
+async def openapi(request: Request) -> Response:
+    """The OpenAPI document."""
+    return JSONResponse(request.app.openapi())
 
 
 @cache

@@ -1,20 +1,21 @@
-"""Passages without an answer."""
+"""Passage search without an answer."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter, Response
 from starlette.responses import JSONResponse
 
-from bythebook.serialization import as_json
-from bythebook.server.dependencies import TheDoor
-from bythebook.server.middleware import StrictRoute
-from bythebook.server.schemas import FAILURES, RetrievalContext, SearchRequest
+from bythebook.access import Scope
+from bythebook.serialization import to_json
+from bythebook.server.routing import ContextDep, StrictJsonRoute, requires
+from bythebook.server.schemas import ERROR_RESPONSES, RetrievalContext, SearchRequest
 
-router = APIRouter(route_class=StrictRoute, tags=["search"])
+router = APIRouter(route_class=StrictJsonRoute, tags=["search"])
 
 
-@router.post("/v1/search", response_model=RetrievalContext, responses=FAILURES)
-async def search(wanted: SearchRequest, door: TheDoor) -> Response:
-    """The passages that bear most on the query, best first. None is not an error."""
-    found = await door.book.search(wanted.query, top_k=wanted.top_k, filters=wanted.filters.noun())
-    return JSONResponse(as_json(found))
+@router.post("/v1/search", response_model=RetrievalContext, responses=ERROR_RESPONSES)
+@requires(Scope.SEARCH, admission=True)
+async def search(body: SearchRequest, context: ContextDep) -> Response:
+    """The passages most relevant to the query, best first. An empty result is not an error."""
+    found = await context.book.search(body.query, top_k=body.top_k, filters=body.filters.to_domain())
+    return JSONResponse(to_json(found))

@@ -1,6 +1,6 @@
-"""Generators: which program publishes the book, and what its configuration makes of each document.
+"""Projects of documentation generators: which generator publishes the book, and what it does with each document.
 
-Configurations are read, never run: no JavaScript, no Python, no YAML tag does anything here.
+Configurations are parsed, never executed: no JavaScript, no Python and no YAML tag is run.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from bythebook.sources import Skipped
+    from bythebook.sources import SkippedPage
 
 
 class Style(StrEnum):
-    """How a book is published: it decides the ids of its headings and the shape of its URLs."""
+    """The generator that publishes the book. It determines the ids of headings and the form of URLs."""
 
     DOCUSAURUS = "docusaurus"
     MKDOCS = "mkdocs"
@@ -26,8 +26,8 @@ class Style(StrEnum):
     PLAIN = "plain"
 
 
-class Aside(StrEnum):
-    """What a project has besides its book, by the word that includes it."""
+class NonContent(StrEnum):
+    """Categories of documents that are not part of the book, by the value of `--include` that adds them."""
 
     BLOG = "blog"
     PAGES = "pages"
@@ -38,72 +38,75 @@ class Aside(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """Which of the books in a project is meant, where there is more than one."""
+class ProjectOptions:
+    """Which version, language and additional documents of a project to read."""
 
-    include: frozenset[Aside] = frozenset()
+    include: frozenset[NonContent] = frozenset()
     version: str = ""
-    """Empty: the one readers of the site see first."""
+    """Empty: the version the site shows by default."""
     locale: str = ""
-    """Empty: the site's own."""
+    """Empty: the default locale of the site."""
     builder: Literal["auto", "html", "dirhtml"] = "auto"
-    """Of Sphinx."""
+    """The Sphinx builder. `auto` reads it from the Read the Docs configuration."""
+
+
+DEFAULT_OPTIONS = ProjectOptions()
 
 
 @dataclass(frozen=True, slots=True)
-class Slugs:
-    """How the ids of headings are made, where a configuration says so."""
+class SlugOptions:
+    """How the ids of headings are made from their texts."""
 
     rule: Literal["ascii", "unicode", "pymdownx"] = "ascii"
     lower: bool = True
     separator: str = "-"
 
 
-USUAL_SLUGS = Slugs()
+DEFAULT_SLUGS = SlugOptions()
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A document of a project, and where its generator puts it."""
+class ProjectPage:
+    """A document of a project, and where its generator publishes it."""
 
     file: Path
     route: str
-    """Below the address of the site, with a slash in front. Empty for a file that is not published."""
+    """The path below the URL of the site, with a leading slash. Empty for a file that is not published."""
     chapter: str
-    """What the generator itself calls the document."""
+    """The generator's own name for the document."""
     module: str = ""
     title: str = ""
-    """What the navigation calls it, where that comes before what the document says."""
-    aside: Aside | None = None
+    """The title in the navigation, if it takes precedence over the document's own."""
+    category: NonContent | None = None
     reason: str = ""
-    """Why it is no part of the book; empty where it is."""
+    """Why it is not part of the book; empty if it is."""
 
 
-def _unchanged(text: str, _file: Path) -> str:
+def _identity(text: str, _file: Path) -> str:
     return text
 
 
-def _nothing(_file: Path) -> tuple[Path, ...]:
+def _no_files(_file: Path) -> tuple[Path, ...]:
     return ()
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A project as its generator sees it: its documents in the order of its navigation."""
+    """A project as its generator publishes it: its documents in the order of the navigation."""
 
-    address: str
-    """Where the configuration says the site is published; empty where it is silent."""
-    base: str
+    site_url: str
+    """Where the site is published according to the configuration; empty if it does not say."""
+    base_path: str
     """The path of the site on its host, with a slash at both ends."""
-    places: tuple[Place, ...]
-    skipped: tuple[Skipped, ...] = ()
-    slugs: Slugs = USUAL_SLUGS
-    prepare: Callable[[str, Path], str] = field(default=_unchanged, compare=False)
-    """The text of a file with what it takes in from other files."""
-    parts: Callable[[Path], tuple[Path, ...]] = field(default=_nothing, compare=False)
-    """Those other files."""
-    says: str = ""
-    """Anything else in the configuration that the text of every page depends on."""
+    pages: tuple[ProjectPage, ...]
+    skipped: tuple[SkippedPage, ...] = ()
+    slugs: SlugOptions = DEFAULT_SLUGS
+    prepare: Callable[[str, Path], str] = field(default=_identity, compare=False)
+    """Returns the text of a file with its includes expanded."""
+    included_files: Callable[[Path], tuple[Path, ...]] = field(default=_no_files, compare=False)
+    """Lists the files that a file includes."""
+    definitions: str = ""
+    """Text from the configuration that every page depends on."""
 
 
 _CONFIGS = {
@@ -116,7 +119,7 @@ _CONFIGS = {
     "conf.py": Style.SPHINX,
 }
 
-_TRACES = {
+_MARKER_FILES = {
     "_category_.json": Style.DOCUSAURUS,
     "_category_.yml": Style.DOCUSAURUS,
     "*/_category_.json": Style.DOCUSAURUS,
@@ -124,7 +127,7 @@ _TRACES = {
     "SUMMARY.md": Style.MDBOOK,
 }
 
-_OUTPUTS = {
+_BUILD_FOLDERS = {
     "build": Style.DOCUSAURUS,
     "site": Style.MKDOCS,
     "book": Style.MDBOOK,
@@ -132,23 +135,23 @@ _OUTPUTS = {
 }
 
 
-def detect(root: Path) -> Style:
+def detect_style(root: Path) -> Style:
     """The generator of the book in `root`: by a configuration there or up to two folders above, else by its files."""
     folder = root if root.is_dir() else root.parent
-    for place in (folder, *list(folder.parents)[:2]):
+    for candidate in (folder, *list(folder.parents)[:2]):
         for name, style in _CONFIGS.items():
-            if (place / name).is_file():
+            if (candidate / name).is_file():
                 return style
-    for pattern, style in _TRACES.items():
+    for pattern, style in _MARKER_FILES.items():
         if any(folder.glob(pattern)):
             return style
     return Style.PLAIN
 
 
-def configuration_in(root: Path) -> tuple[Style, Path] | None:
-    """The generator whose project `root` is, and its configuration. None for any other folder.
+def find_configuration(root: Path) -> tuple[Style, Path] | None:
+    """The generator and the configuration of the project in `root`. None if the folder is not a project.
 
-    A `conf.py` is Sphinx's when it says what only Sphinx wants to know; it may also be in a folder `source`.
+    A `conf.py` belongs to Sphinx if it sets a name that only Sphinx uses. It may also be in a folder `source`.
     """
     if not root.is_dir():
         return None
@@ -156,7 +159,7 @@ def configuration_in(root: Path) -> tuple[Style, Path] | None:
         if style in (Style.DOCUSAURUS, Style.MKDOCS) and (root / name).is_file():
             return style, root / name
     for file in (root / "conf.py", root / "source" / "conf.py"):
-        if file.is_file() and _is_of_sphinx(file):
+        if file.is_file() and _is_sphinx_config(file):
             return Style.SPHINX, file
     return None
 
@@ -164,7 +167,7 @@ def configuration_in(root: Path) -> tuple[Style, Path] | None:
 _SPHINX_NAMES = ("extensions", "master_doc", "root_doc", "html_theme", "source_suffix", "exclude_patterns")
 
 
-def _is_of_sphinx(file: Path) -> bool:
+def _is_sphinx_config(file: Path) -> bool:
     try:
         text = file.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -173,7 +176,7 @@ def _is_of_sphinx(file: Path) -> bool:
     return any(name in lines for name in _SPHINX_NAMES)
 
 
-def is_output(folder: Path) -> bool:
-    """Whether a generator writes its result into `folder`, so that it only repeats the book."""
-    style = _OUTPUTS.get(folder.name)
+def is_build_output(folder: Path) -> bool:
+    """Whether `folder` is the build output of a generator, which only repeats the book."""
+    style = _BUILD_FOLDERS.get(folder.name)
     return style is not None and any((folder.parent / name).is_file() for name, of in _CONFIGS.items() if of == style)

@@ -1,15 +1,19 @@
-"""Besides the book: what a project has that its readers would not take for a chapter.
+"""Files of a project that are not content: changelogs, sample pages, READMEs; and the globs that leave files out.
 
-Patterns: which files a configuration leaves out, in the notations of the generators.
+Globs are translated by `pathspec`, which MkDocs itself uses for `exclude_docs`.
 """
 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from bythebook.sources.projects import Aside, Place
+from pathspec.patterns.gitignore.basic import GitIgnoreBasicPattern
+
+from bythebook.sources.projects import NonContent, ProjectPage
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -17,7 +21,7 @@ if TYPE_CHECKING:
 
 
 _CHANGELOGS = frozenset(["changelog", "change-log", "change_log", "release-notes", "release_notes", "releasenotes"])
-_WRITTEN = frozenset([".md", ".mdx", ".rst", ".markdown"])
+_DOCUMENT_SUFFIXES = frozenset([".md", ".mdx", ".rst", ".markdown"])
 
 _SAMPLES = {
     "tutorial-basics": (
@@ -38,74 +42,64 @@ def is_changelog(stem: str) -> bool:
 
 
 def is_sample(file: Path, text: str) -> bool:
-    """Whether a generator wrote the document itself, for authors to look at and throw away."""
+    """Whether the document is a sample that the generator itself put into the project."""
     known = _SAMPLES.get(file.parent.name, ())
     return (file.stem in known and "Docusaurus" in text) or any(sentence in text for sentence in _SAMPLE_SENTENCES)
 
 
-def of_the_repository(root: Path, *, published: Collection[Path]) -> Iterator[Place]:
-    """The documents beside the configuration, which no reader of the site sees."""
+def list_repository_files(root: Path, *, published: Collection[Path]) -> Iterator[ProjectPage]:
+    """The documents next to the configuration that the site does not show."""
     try:
-        files = sorted(file for file in root.iterdir() if file.suffix.lower() in _WRITTEN and file.is_file())
+        files = sorted(file for file in root.iterdir() if file.suffix.lower() in _DOCUMENT_SUFFIXES and file.is_file())
     except OSError:
         return
     for file in files:
         if file.resolve() not in published:
-            aside, reason = Aside.REPOSITORY, "a file of the repository, not of the site"
+            category, reason = NonContent.REPOSITORY, "a file of the repository, not of the site"
             if is_changelog(file.stem):
-                aside, reason = Aside.CHANGELOG, "a list of changes"
+                category, reason = NonContent.CHANGELOG, "a list of changes"
             elif file.stem.lower() == "readme":
                 reason = "the README of the repository"
-            yield Place(file, "", file.stem, aside=aside, reason=reason)
+            yield ProjectPage(file, "", file.stem, category=category, reason=reason)
 
 
-_PIECE = re.compile(r"\*\*/|/\*\*$|\*\*|\*|\?|\[!?[^\]/]+\]|\{[^{}]*\}|\\.|.", re.DOTALL)
-_SPECIAL = {"**/": "(?:.*/)?", "/**": "/.*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+def matches_glob(path: str, patterns: Iterable[str]) -> bool:
+    """Whether the whole path matches one of the globs. `**` is any number of folders, `{a,b}` is either."""
+    return any(regex.fullmatch(path) for pattern in patterns for regex in _compile(pattern.removeprefix("./")))
 
 
-def matches(path: str, patterns: Iterable[str]) -> bool:
-    """Whether a path fits one of these globs, as a whole. `**` is any number of folders, `{a,b}` either."""
-    return any(_glob(pattern.removeprefix("./")).fullmatch(path) for pattern in patterns)
-
-
-def excluded(path: str, patterns: Iterable[str]) -> bool:
-    """Whether a path, or a folder above it, fits one of these globs, as Sphinx leaves files out."""
+def is_excluded(path: str, patterns: Iterable[str]) -> bool:
+    """Whether the path or a folder above it matches one of the globs. Sphinx excludes files this way."""
     parts = path.split("/")
-    return any(matches("/".join(parts[:end]), patterns) for end in range(1, len(parts) + 1))
+    return any(matches_glob("/".join(parts[:end]), patterns) for end in range(1, len(parts) + 1))
 
 
-def ignored(path: str, lines: Iterable[str]) -> bool:
-    """Whether lines written like a `.gitignore` leave a path out. The last one that fits decides."""
-    result = False
-    for line in (text.strip() for text in lines):
-        if line and not line.startswith("#"):
-            wanted = line.startswith("!")
-            if _fits(path, line.removeprefix("!")):
-                result = not wanted
-    return result
-
-
-def _fits(path: str, pattern: str) -> bool:
-    anchored = "/" in pattern.rstrip("/")
-    only_folders = pattern.endswith("/")
-    glob = pattern.strip("/") if anchored else "**/" + pattern.strip("/")
-    parts = path.split("/")
-    ends = range(1, len(parts) + (0 if only_folders else 1))
-    return any(_glob(glob).fullmatch("/".join(parts[:end])) for end in ends)
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_INNER_GLOBSTAR = re.compile(r"(?<=[^/])\*\*(?!\*)|(?<!\*)\*\*(?=[^/*])")
+_MAX_ALTERNATIVES = 256
+"""A glob with more alternatives is truncated. Nested braces could otherwise multiply without limit."""
 
 
 @cache
-def _glob(pattern: str) -> re.Pattern[str]:
-    return re.compile("".join(map(_translated, _PIECE.findall(pattern))), re.DOTALL)
+def _compile(pattern: str) -> tuple[re.Pattern[str], ...]:
+    # In a .gitignore a `**` within a name does not cross folders. In Sphinx it does: `**.ipynb`.
+    pattern = _INNER_GLOBSTAR.sub("{*,*/**/*}", pattern)
+    pattern = pattern + "/*" if pattern == "**" or pattern.endswith("/**") else pattern
+    return tuple(regex for glob in islice(_expand_braces(pattern), _MAX_ALTERNATIVES) for regex in _translate(glob))
 
 
-def _translated(piece: str) -> str:
-    if piece in _SPECIAL:
-        return _SPECIAL[piece]
-    if piece.startswith("{"):
-        choices = (map(_translated, _PIECE.findall(choice)) for choice in piece[1:-1].split(","))
-        return "(?:" + "|".join("".join(choice) for choice in choices) + ")"
-    if len(piece) > 1 and piece[0] == "[":
-        inner = piece[1:-1].replace("\\", r"\\")
-        return f"[^{inner[1:]}]" if inner.startswith("!") else "[" + inner.replace("^", r"\^") + "]"
-    return re.escape(piece.removeprefix("\\") or piece)
+def _expand_braces(pattern: str) -> Iterator[str]:
+    braces = _BRACES.search(pattern)
+    if braces is None:
+        yield pattern
+    else:
+        for choice in braces[1].split(","):
+            yield from _expand_braces(pattern[: braces.start()] + choice + pattern[braces.end() :])
+
+
+def _translate(glob: str) -> Iterator[re.Pattern[str]]:
+    """The regular expression of the glob, anchored at the root. An invalid glob matches nothing."""
+    if not glob.endswith("/"):
+        with suppress(ValueError):
+            regex, _ = GitIgnoreBasicPattern.pattern_to_regex(f"/{glob}")
+            yield re.compile(".+" if regex == "." else str(regex), re.DOTALL)  # "." matches every path.

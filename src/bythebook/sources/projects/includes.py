@@ -1,81 +1,77 @@
-"""Inclusion: documents that take in other files, as their generators let them.
-
-Fences: a text in pieces of code and of everything else, found in one pass over its lines.
-"""
+"""Documents that include other files, as the generators allow; and a scanner that separates code blocks from text."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from bythebook.sources import Unreadable
-from bythebook.sources.folder import decode
+from bythebook.sources.folder import decode_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from bythebook.sources.projects.metadata import Glances
+    from bythebook.sources.projects.metadata import MetadataCache
 
-    Load = Callable[[str], str | None]
+Load: TypeAlias = Callable[[str], str | None]
+"""From a reference in a document to the text it includes; None if there is none."""
 
-    from collections.abc import Callable, Iterator
-
-
-LARGEST = 2_000_000
-"""Characters beyond which a page is not put together: it was made to be endless."""
-_DEEPEST = 8
-_MOST = 500
+MAX_CHARACTERS = 2_000_000
+"""A larger page is rejected: files that include each other could otherwise grow without limit."""
+_MAX_DEPTH = 8
+_MAX_INCLUDES = 500
 
 
 @dataclass(slots=True)
-class _Budget:
-    left: int = _MOST
+class _IncludeBudget:
+    remaining: int = _MAX_INCLUDES
 
 
 @dataclass(frozen=True, slots=True)
-class Inclusion:
-    """One generator's way to take in files. Nothing outside of `within` is ever read."""
+class IncludeResolver:
+    """Expands the includes of one generator. It never reads a file outside `within`."""
 
     within: Path
-    glances: Glances
+    metadata: MetadataCache
     find: Callable[[str, Path], Path]
-    """Where a reference in a file leads."""
+    """Resolves a reference relative to the file it is in."""
     insert: Callable[[str, Load], str]
-    """A text with its references replaced by what they lead to."""
+    """Replaces the references in a text by the texts they refer to."""
 
     def prepare(self, text: str, file: Path) -> str:
-        """The text of a file with all it takes in. What cannot be found stays as it is written."""
-        if not self.glances.of(file).references:
+        """The text of a file with its includes expanded. A reference that cannot be resolved stays as it is."""
+        if not self.metadata.get(file).references:
             return text
-        return self._prepare(text, file, 0, _Budget())
+        return self._prepare(text, file, 0, _IncludeBudget())
 
-    def parts(self, file: Path) -> tuple[Path, ...]:
-        """Every file that this one takes in, and those that they take in."""
+    def included_files(self, file: Path) -> tuple[Path, ...]:
+        """Every file that this one includes, directly or indirectly."""
         found: dict[Path, None] = {}
         waiting = [file]
-        while waiting and len(found) < _MOST:
+        while waiting and len(found) < _MAX_INCLUDES:
             here = waiting.pop()
-            for reference in self.glances.of(here).references:
+            for reference in self.metadata.get(here).references:
                 target = self._target(reference, here)
                 if target and target not in found:
                     found[target] = None
                     waiting.append(target)
         return tuple(sorted(found))
 
-    def _prepare(self, text: str, file: Path, depth: int, budget: _Budget) -> str:
+    def _prepare(self, text: str, file: Path, depth: int, budget: _IncludeBudget) -> str:
         def load(reference: str) -> str | None:
-            budget.left -= 1
+            budget.remaining -= 1
             target = self._target(reference, file)
-            if target is None or depth >= _DEEPEST or budget.left < 0:
+            if target is None or depth >= _MAX_DEPTH or budget.remaining < 0:
                 return None
-            inner = _text_of(target)
+            inner = _read_text(target)
             return None if inner is None else self._prepare(inner, target, depth + 1, budget)
 
         prepared = self.insert(text, load)
-        if len(prepared) > LARGEST:
-            raise Unreadable(f"with what it takes in from other files it has over {LARGEST // 1_000_000} MB")
+        if len(prepared) > MAX_CHARACTERS:
+            raise Unreadable(f"with the files it includes it has over {MAX_CHARACTERS // 1_000_000} MB")
         return prepared
 
     def _target(self, reference: str, file: Path) -> Path | None:
@@ -86,22 +82,22 @@ class Inclusion:
             return None
 
 
-def _text_of(file: Path) -> str | None:
+def _read_text(file: Path) -> str | None:
     try:
-        return decode(file.read_bytes()) if file.stat().st_size <= LARGEST else None
+        return decode_text(file.read_bytes()) if file.stat().st_size <= MAX_CHARACTERS else None
     except (OSError, Unreadable):
         return None
 
 
-_MARK = re.compile(r"[ \t]*(?P<mark>`{3,}|~{3,})(?P<rest>.*)")
+_FENCE = re.compile(r"[ \t]*(?P<mark>`{3,}|~{3,})(?P<rest>.*)")
 
 
-def pieces(text: str) -> Iterator[tuple[bool, str]]:
-    """Each piece of the text, with whether it is a block of code. Together they are the text."""
+def split_fences(text: str) -> Iterator[tuple[bool, str]]:
+    """Yield the parts of the text, each with whether it is a code block. Joined, the parts are the text."""
     lines: list[str] = []
     mark = ""
     for line in text.splitlines(keepends=True):
-        found = _MARK.match(line)
+        found = _FENCE.match(line)
         if not mark and found:
             yield False, "".join(lines)
             mark, lines = found["mark"], [line]
@@ -113,11 +109,11 @@ def pieces(text: str) -> Iterator[tuple[bool, str]]:
     yield bool(mark), "".join(lines)
 
 
-def changed_outside(text: str, change: Callable[[str], str]) -> str:
-    """The text with everything but its code changed."""
-    return "".join(piece if is_code else change(piece) for is_code, piece in pieces(text))
+def replace_outside_code(text: str, change: Callable[[str], str]) -> str:
+    """Apply `change` to everything but the code blocks."""
+    return "".join(part if is_code else change(part) for is_code, part in split_fences(text))
 
 
-def prose(text: str) -> str:
-    """The text without its code."""
-    return "".join(piece for is_code, piece in pieces(text) if not is_code)
+def strip_code(text: str) -> str:
+    """The text without its code blocks."""
+    return "".join(part for is_code, part in split_fences(text) if not is_code)

@@ -1,6 +1,6 @@
-"""Literals: the values a JavaScript or TypeScript configuration spells out. Nothing is run.
+"""A parser for the literals in a JavaScript or TypeScript configuration. Nothing is executed.
 
-Whatever would have to be computed is UNKNOWN, and the rest around it is still read.
+A value that would have to be computed is UNKNOWN. The values around it are still parsed.
 """
 
 from __future__ import annotations
@@ -9,33 +9,33 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-_DEEPEST = 60
-_MOST = 100_000
-"""Characters, or elements of a list, beyond which a value is not put together: it was made to be endless."""
-_LARGEST = 2_000_000
+_MAX_DEPTH = 60
+_MAX_LENGTH = 100_000
+"""The maximum characters of a string and elements of a list. Spread and templates could otherwise multiply them."""
+_MAX_SOURCE = 2_000_000
 _SPACE = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z_$][\w$]*(?:\s*\??\.\s*[A-Za-z_$][\w$]*)*")
 _NUMBER = re.compile(r"[-+]?(?:0x[\da-fA-F]+|\d[\d_]*(?:\.\d+)?(?:e[-+]?\d+)?)")
 _STRING = re.compile(r"'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
 _TEMPLATE = re.compile(r"`(?:\\.|[^`\\])*`", re.DOTALL)
 _REGEX = re.compile(r"/(?![*/])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n\[])+/[a-z]*")
-_SKIPPED = re.compile(rf"{_STRING.pattern}|{_TEMPLATE.pattern}|//[^\n]*|/\*.*?\*/|[\[({{}})\],;]|.", re.DOTALL)
+_TOKEN = re.compile(rf"{_STRING.pattern}|{_TEMPLATE.pattern}|//[^\n]*|/\*.*?\*/|[\[({{}})\],;]|.", re.DOTALL)
 _HOLE = re.compile(r"\$\{\s*([\w$.]+)\s*\}")
 _ESCAPE = re.compile(r"\\(u\{[\da-fA-F]{1,6}\}|u[\da-fA-F]{4}|x[\da-fA-F]{2}|\r?\n|.)", re.DOTALL)
-_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
 _EXPORT = re.compile(r"^[ \t]*(?:module\.exports\s*=(?!=)|export\s+default\b|export\s*=)", re.MULTILINE)
 _FUNCTION = re.compile(r"(?:async\s+)?(?:function\b[^({]*\(|\([^()]*\)\s*(?::[^={]+)?=>|[\w$]+\s*=>)")
 _RETURN = re.compile(r"\breturn\s*(?=[\[({\w])")
 _TYPE = re.compile(r"\s*(?:as|satisfies)\s+[\w$.]+(?:<[^<>]*>)?(?:\[\])*|\s*!(?=[\s,;)\]}])")
-_OTHERWISE = re.compile(r"\|\||\?\?")
-_KEPT_METHOD = re.compile(r"\s*\.\s*(?:filter|flat|concat|freeze|trim)\s*\(")
-_BEFORE_A_REGEX = frozenset("(,=:[!&|?{};")
+_FALLBACK = re.compile(r"\|\||\?\?")
+_NEUTRAL_METHOD = re.compile(r"\s*\.\s*(?:filter|flat|concat|freeze|trim)\s*\(")
+_BEFORE_REGEX = frozenset("(,=:[!&|?{};")
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
 _CONSTANTS = {"true": True, "false": False, "null": None, "undefined": None}
 
 
 class _Unknown:
-    """A value that only running the configuration would tell."""
+    """A value that only executing the configuration could compute."""
 
     def __repr__(self) -> str:
         return "UNKNOWN"
@@ -47,32 +47,32 @@ class _Unknown:
 UNKNOWN: Final = _Unknown()
 
 
-def exported(source: str) -> Any:
-    """What a module exports, as far as it is written down. UNKNOWN where nothing is."""
+def parse_export(source: str) -> Any:
+    """The value that a module exports, as far as it is literal. UNKNOWN if there is none."""
     match = _EXPORT.search(source)
-    if match is None or len(source) > _LARGEST:
+    if match is None or len(source) > _MAX_SOURCE:
         return UNKNOWN
     try:
-        return _Reader(source).value(match.end())[0]
+        return _ValueParser(source).value(match.end())[0]
     except (RecursionError, IndexError):
         return UNKNOWN
 
 
 @dataclass(slots=True)
-class _Reader:
-    """Reads values at positions of a text. Every method returns a value and the position behind it."""
+class _ValueParser:
+    """Parses values at positions of a text. Every method returns a value and the position after it."""
 
     text: str
     _depth: int = 0
-    _known: dict[str, Any] = field(default_factory=dict)
+    _constants: dict[str, Any] = field(default_factory=dict)
 
     def value(self, position: int) -> tuple[Any, int]:
         self._depth += 1
         try:
-            if self._depth > _DEEPEST:
+            if self._depth > _MAX_DEPTH:
                 raise RecursionError
             value, position = self._operand(self._past_space(position))
-            return self._continued(value, position)
+            return self._parse_suffix(value, position)
         finally:
             self._depth -= 1
 
@@ -80,26 +80,26 @@ class _Reader:
         match = _SPACE.match(self.text, position)
         return match.end() if match else position
 
-    def _continued(self, value: Any, position: int) -> tuple[Any, int]:
-        """What comes behind an operand: a type, a second choice, more text, or something only a run would tell."""
+    def _parse_suffix(self, value: Any, position: int) -> tuple[Any, int]:
+        """Parse what follows an operand: a type, a fallback, a concatenation, or an expression that is UNKNOWN."""
         while match := _TYPE.match(self.text, position):
             position = match.end()
-        while match := _KEPT_METHOD.match(self.text, position):
+        while match := _NEUTRAL_METHOD.match(self.text, position):
             position = self._past_bracket(match.end() - 1)
         position = self._past_space(position)
-        if _OTHERWISE.match(self.text, position):
+        if _FALLBACK.match(self.text, position):
             other, end = self.value(position + 2)
             return (value if value else other), end
         if self.text.startswith("+", position):
             other, end = self.value(position + 1)
-            texts = isinstance(value, str) and isinstance(other, str) and len(value) + len(other) < _MOST
+            texts = isinstance(value, str) and isinstance(other, str) and len(value) + len(other) < _MAX_LENGTH
             return (value + other if texts else UNKNOWN), end
         if position >= len(self.text) or self.text[position] in ",;])}" or self._is_a_new_line(position):
             return value, position
         return UNKNOWN, self._past_expression(position)
 
     def _is_a_new_line(self, position: int) -> bool:
-        """Whether a statement ended without a semicolon."""
+        """Whether the statement ended without a semicolon."""
         line = self.text.rfind("\n", 0, position) + 1
         return not self.text[line:position].strip() and self.text[position].isalpha()
 
@@ -114,7 +114,7 @@ class _Reader:
         if char == "(":
             value, end = self.value(start + 1)
             return value, end + 1 if self.text.startswith(")", end) else self._past_bracket(start)
-        for pattern, read in ((_NUMBER, _number), (_WORD, self._name), (_REGEX, _unknown)):
+        for pattern, read in ((_NUMBER, _parse_number), (_WORD, self._name), (_REGEX, _parse_unknown)):
             match = pattern.match(self.text, start)
             if match:
                 return read(match)
@@ -126,15 +126,15 @@ class _Reader:
             return UNKNOWN, self._past_expression(start + 1)
         inner = match[0][1:-1]
         if self.text[start] == "`" and "${" in inner:
-            return self._filled(inner), match.end()
-        return _ESCAPE.sub(_unescaped, inner), match.end()
+            return self._fill_template(inner), match.end()
+        return _ESCAPE.sub(_unescape, inner), match.end()
 
-    def _filled(self, template: str) -> Any:
-        """A template whose holes have names that are known."""
-        values = {name: self._named(name) for name in _HOLE.findall(template)}
+    def _fill_template(self, template: str) -> Any:
+        """Fill a template literal whose placeholders are constants."""
+        values = {name: self._resolve_name(name) for name in _HOLE.findall(template)}
         if "${" in _HOLE.sub("", template) or not all(isinstance(value, str | int) for value in values.values()):
             return UNKNOWN
-        if sum(len(str(values[name])) for name in _HOLE.findall(template)) > _MOST:
+        if sum(len(str(values[name])) for name in _HOLE.findall(template)) > _MAX_LENGTH:
             return UNKNOWN
         return _HOLE.sub(lambda match: str(values[match[1]]), template)
 
@@ -159,9 +159,9 @@ class _Reader:
             found[key], end = self.value(after + 1)
             return end
         if isinstance(key, str) and self.text.startswith((",", "}"), after):
-            found[key] = self._named(key)
+            found[key] = self._resolve_name(key)
             return after
-        return max(self._past_expression(position), position + 1)  # A method, or a name that is computed.
+        return max(self._past_expression(position), position + 1)  # A method or a computed name.
 
     def _key(self, position: int) -> tuple[Any, int]:
         if self.text[position] in "'\"":
@@ -176,7 +176,7 @@ class _Reader:
             spread = self.text.startswith("...", position)
             value, end = self.value(position + 3 if spread else position)
             if spread:
-                found.extend(value if isinstance(value, list) and len(found) + len(value) < _MOST else [])
+                found.extend(value if isinstance(value, list) and len(found) + len(value) < _MAX_LENGTH else [])
             else:
                 found.append(value)
             position = self._past_space(max(end, position + 1))
@@ -185,7 +185,7 @@ class _Reader:
         return found, position + 1
 
     def _function(self, match: re.Match[str]) -> tuple[Any, int]:
-        """What a function returns, where it does so at once."""
+        """The value of the first `return` of a function."""
         start = self._past_space(match.end())
         if match[0].endswith("("):
             start = self._past_space(self._past_bracket(match.end() - 1))
@@ -201,10 +201,10 @@ class _Reader:
             return _CONSTANTS[name], end
         if self.text.startswith("(", end):
             return self._call(name, end), self._past_bracket(end)
-        return self._named(name), end
+        return self._resolve_name(name), end
 
     def _call(self, name: str, start: int) -> Any:
-        """What is known of a call: the object handed to `defineConfig`, the path inside of `require.resolve`."""
+        """The value of a call: the argument of `defineConfig`, the path in `require.resolve`."""
         arguments, position = [], self._past_space(start + 1)
         while position < len(self.text) and self.text[position] != ")":
             value, end = self.value(position)
@@ -218,12 +218,12 @@ class _Reader:
             return "/".join(words)
         return given
 
-    def _named(self, name: str) -> Any:
-        """The value of a constant of the module, or of something inside it."""
-        if name not in self._known:
-            self._known[name] = UNKNOWN  # Until it is read: a constant made of itself has no value.
-            self._known[name] = self._look_up(name)
-        return self._known[name]
+    def _resolve_name(self, name: str) -> Any:
+        """The value of a constant of the module, or of a property of it."""
+        if name not in self._constants:
+            self._constants[name] = UNKNOWN  # While it is parsed: a constant that refers to itself is UNKNOWN.
+            self._constants[name] = self._look_up(name)
+        return self._constants[name]
 
     def _look_up(self, name: str) -> Any:
         first, *inner = name.split(".")
@@ -240,19 +240,17 @@ class _Reader:
         return self.value(declared.start())[0] if declared else UNKNOWN
 
     def _past_bracket(self, start: int) -> int:
-        """The position behind the bracket that closes the one at `start`."""
+        """The position after the bracket that closes the one at `start`."""
         return self._past(start + 1, closing=_CLOSING[self.text[start]]) + 1
 
     def _past_expression(self, start: int) -> int:
-        """The position of the comma or bracket that ends what stands at `start`."""
+        """The position of the comma or bracket that ends the expression at `start`."""
         return self._past(start, closing="")
 
     def _past(self, position: int, *, closing: str) -> int:
         open_now, before = 0, "("
         while position < len(self.text):
-            match = (before in _BEFORE_A_REGEX and _REGEX.match(self.text, position)) or _SKIPPED.match(
-                self.text, position
-            )
+            match = (before in _BEFORE_REGEX and _REGEX.match(self.text, position)) or _TOKEN.match(self.text, position)
             if match is None:
                 break
             found = match[0]
@@ -264,19 +262,19 @@ class _Reader:
         return len(self.text)
 
 
-def _number(match: re.Match[str]) -> tuple[Any, int]:
+def _parse_number(match: re.Match[str]) -> tuple[Any, int]:
     text = match[0].replace("_", "")
     number = int(text, 16) if "x" in text else float(text)
     return (int(number) if number == int(number) else number), match.end()
 
 
-def _unknown(match: re.Match[str]) -> tuple[Any, int]:
+def _parse_unknown(match: re.Match[str]) -> tuple[Any, int]:
     return UNKNOWN, match.end()
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     escape = match[1]
     if escape[0] in "ux" and len(escape) > 1:
         code = int(escape[1:].strip("{}"), 16)
         return chr(code) if code < 0x110000 else ""
-    return "" if escape.endswith("\n") else _ESCAPED.get(escape, escape)
+    return "" if escape.endswith("\n") else _ESCAPES.get(escape, escape)

@@ -1,4 +1,4 @@
-"""Glances: what a generator must know of a document before it can be given its place."""
+"""Cached document metadata (front matter, title, includes), from which a generator's navigation is built."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bythebook.sources import Unreadable
-from bythebook.sources.folder import decode
+from bythebook.sources.folder import decode_text
 from bythebook.sources.projects import includes
 from bythebook.sources.readers import front_matter
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-_LARGEST = 20_000_000
+_MAX_BYTES = 20_000_000
 _HEADING = re.compile(r"^ {0,3}#[ \t]+(?P<atx>.+?)[ \t]*#*[ \t]*$|^(?P<setext>\S.*)\n=+[ \t]*$", re.MULTILINE)
 _UNDERLINED = re.compile(
     r"^(?:(?P<over>([!-/:-@\[-`{-~])\2+)[ \t]*\n)?[ \t]*(?P<title>\S.*)\n(?P<under>([!-/:-@\[-`{-~])\5+)[ \t]*$",
@@ -26,68 +26,71 @@ _MARKUP = re.compile(r"\[([^\]]*)\]\([^()]*\)|[`*]+|<[^<>]+>|:[\w:]+:(?=`)")
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
-    """The fields above a document, what it calls itself, and what it takes in from elsewhere."""
+class DocumentMetadata:
+    """The front matter of a document, its title, and what it refers to."""
 
     fields: dict[str, Any] = field(default_factory=dict)
     title: str = ""
     references: tuple[str, ...] = ()
-    """Other files, as the document names them."""
-    contents: tuple[Any, ...] = ()
-    """What a document that is itself part of the navigation says about it."""
+    """The files it includes, as the document names them."""
+    toctrees: tuple[Any, ...] = ()
+    """The parts of the navigation that the document defines. Only Sphinx documents do."""
+    is_sample: bool = False
+    """Whether the generator itself put it into the project."""
 
-    def word(self, name: str) -> str:
-        """A field that is a word or a number; empty for anything else."""
+    def get_text(self, name: str) -> str:
+        """A field that is a string or a number; empty for any other value."""
         value = self.fields.get(name)
         return str(value).strip() if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
 
-    def number(self, name: str) -> float | None:
+    def get_number(self, name: str) -> float | None:
         value = self.fields.get(name)
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-class Glances:
-    """Remembers documents as long as their files look the same, so that looking again costs nothing."""
+class MetadataCache:
+    """Parses documents, and caches the result until the size or the modification time of a file changes."""
 
-    def __init__(self, look: Callable[[dict[str, Any], str, Path], Glance]) -> None:
-        self._look = look
-        self._known: dict[Path, tuple[tuple[int, int], Glance]] = {}
+    def __init__(self, parse: Callable[[dict[str, Any], str, Path], DocumentMetadata]) -> None:
+        self._parse = parse
+        self._cache: dict[Path, tuple[tuple[int, int], DocumentMetadata]] = {}
 
-    def of(self, file: Path) -> Glance:
-        """What the file says; nothing where it cannot be read, which reading the page will explain."""
+    def get(self, file: Path) -> DocumentMetadata:
+        """The metadata of the file. Empty if it cannot be read: reading the page will report the reason."""
         try:
             stat = file.stat()
         except OSError:
-            return Glance()
+            return DocumentMetadata()
         stamp = (stat.st_mtime_ns, stat.st_size)
-        known = self._known.get(file)
-        if known is None or known[0] != stamp:
-            known = self._known[file] = (stamp, self._glance(file) if stat.st_size <= _LARGEST else Glance())
-        return known[1]
+        cached = self._cache.get(file)
+        if cached is None or cached[0] != stamp:
+            metadata = self._read(file) if stat.st_size <= _MAX_BYTES else DocumentMetadata()
+            cached = self._cache[file] = (stamp, metadata)
+        return cached[1]
 
-    def _glance(self, file: Path) -> Glance:
+    def _read(self, file: Path) -> DocumentMetadata:
         try:
-            text = decode(file.read_bytes())
+            text = decode_text(file.read_bytes())
         except (OSError, Unreadable):
-            return Glance()
+            return DocumentMetadata()
         try:
-            fields, body = front_matter.fields(text)
+            fields, body = front_matter.parse_fields(text)
         except Unreadable:
-            return self._look({}, text, file)
-        return self._look({str(name): value for name, value in fields.items()}, body, file)
+            return self._parse({}, text, file)
+        return self._parse({str(name): value for name, value in fields.items()}, body, file)
 
 
-def heading_of_markdown(text: str) -> str:
-    """The first top heading, as it reads."""
-    match = _HEADING.search(includes.prose(text))
-    return _plain(match["atx"] or match["setext"]) if match else ""
+def find_markdown_title(text: str) -> str:
+    """The first heading of level 1, without markup."""
+    match = _HEADING.search(includes.strip_code(text))
+    return _strip_markup(match["atx"] or match["setext"]) if match else ""
 
 
-def heading_of_restructured(text: str) -> str:
-    """The first heading, as it reads."""
+def find_rst_title(text: str) -> str:
+    """The first heading, without markup."""
     matches = _UNDERLINED.finditer(text)
-    return next((_plain(match["title"]) for match in matches if len(match["under"]) >= 3), "")
+    return next((_strip_markup(match["title"]) for match in matches if len(match["under"]) >= 3), "")
 
 
-def _plain(heading: str) -> str:
+def _strip_markup(heading: str) -> str:
     return _MARKUP.sub(lambda match: match[1] or "", _ID.sub("", heading)).strip()

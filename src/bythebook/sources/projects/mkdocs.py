@@ -1,9 +1,4 @@
-"""MkDocs: its navigation, its addresses, and the pages it makes of a folder of Markdown.
-
-The configuration of a MkDocs site: `mkdocs.yml`, and the one it inherits from.
-
-What a MkDocs page takes in from other files: snippets, whole, by lines or by section.
-"""
+"""MkDocs projects: `mkdocs.yml` and its parents, the navigation, the URLs of pages, and the snippets they include."""
 
 from __future__ import annotations
 
@@ -13,134 +8,144 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from pathspec import GitIgnoreSpec
+
 from bythebook.errors import ConfigurationError
-from bythebook.sources import Skipped
+from bythebook.sources import SkippedPage
 from bythebook.sources.folder import walk
-from bythebook.sources.projects import USUAL_SLUGS, Aside, Outline, Place, Slugs, Style, exclusions
-from bythebook.sources.projects.exclusions import ignored
-from bythebook.sources.projects.includes import Inclusion
-from bythebook.sources.projects.metadata import Glance, Glances, heading_of_markdown
-from bythebook.sources.projects.navigation import Allowance, Arranged, Entry, Section, arranged, entries
-from bythebook.sources.projects.yaml_files import Tagged, configuration
-from bythebook.sources.slugs import configured_slug
+from bythebook.sources.projects import DEFAULT_SLUGS, NonContent, Outline, ProjectPage, SlugOptions, Style, exclusions
+from bythebook.sources.projects.includes import IncludeResolver
+from bythebook.sources.projects.metadata import DocumentMetadata, MetadataCache, find_markdown_title
+from bythebook.sources.projects.navigation import (
+    NavBudget,
+    NavEntry,
+    NavPosition,
+    NavSection,
+    arrange_documents,
+    iterate_entries,
+)
+from bythebook.sources.projects.yaml_files import TaggedValue, read_mapping
+from bythebook.sources.slugs import python_markdown_slug
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
-    from bythebook.sources.projects import Wish
+    from bythebook.sources.projects import ProjectOptions
     from bythebook.sources.projects.includes import Load
-    from bythebook.sources.projects.metadata import Glances
-    from bythebook.sources.projects.navigation import Item
+    from bythebook.sources.projects.navigation import NavItem
 
 
-_WRITTEN = frozenset([".md", ".markdown", ".mdown", ".mkdn", ".mkd"])
-_USUALLY_IGNORED = (".*", "/templates/")
-_DEEPEST = 30
-_POST_SLUGS = Slugs("pymdownx")
+_DOCUMENT_SUFFIXES = frozenset([".md", ".markdown", ".mdown", ".mkdn", ".mkd"])
+_DEFAULT_IGNORES = (".*", "/templates/")
+_MAX_DEPTH = 30
+_POST_SLUGS = SlugOptions("pymdownx")
 
 
-def look(fields: dict[str, Any], text: str, file: Path) -> Glance:
+def parse_metadata(fields: dict[str, Any], text: str, file: Path) -> DocumentMetadata:
     title = fields.get("title")
-    return Glance(
+    return DocumentMetadata(
         fields,
-        title if isinstance(title, str) else heading_of_markdown(text),
-        references(text),
-        ("sample",) if exclusions.is_sample(file, text) else (),
+        title if isinstance(title, str) else find_markdown_title(text),
+        find_references(text),
+        is_sample=exclusions.is_sample(file, text),
     )
 
 
-def outline(root: Path, config: Path, *, within: Path, wish: Wish, glances: Glances) -> Outline:
-    """What a MkDocs project publishes, in the order of its navigation."""
-    del wish  # A MkDocs project is one book; what is included is decided by whoever lists it.
-    said = read(config)
-    folder = (root / said.docs_dir).resolve()
+def read_outline(
+    root: Path, config_file: Path, *, within: Path, options: ProjectOptions, metadata: MetadataCache
+) -> Outline:
+    """The documents that a MkDocs project publishes, in the order of its navigation."""
+    del options  # A MkDocs project has one version and one locale. `Project` applies `include`.
+    config = read_config(config_file)
+    folder = (root / config.docs_dir).resolve()
     if not folder.is_dir() or not folder.is_relative_to(within):
         raise ConfigurationError(
-            f"{config.name} says the pages are in {said.docs_dir!r}: there is no such folder here."
+            f"{config_file.name} sets docs_dir to {config.docs_dir!r}, not a folder of the project. Correct it."
         )
-    skipped: list[Skipped] = []
-    docs = _Docs(folder, said, glances, tuple(_files(folder, said, skipped)))
-    places = docs.places()
-    places.extend(exclusions.of_the_repository(root, published={place.file.resolve() for place in places}))
-    included = inclusion(root, folder, said, within=within, glances=glances)
+    skipped: list[SkippedPage] = []
+    docs = _Docs(folder, config, metadata, tuple(_list_files(folder, config, skipped)))
+    pages = docs.pages()
+    pages.extend(exclusions.list_repository_files(root, published={page.file.resolve() for page in pages}))
+    included = make_include_resolver(root, folder, config, within=within, metadata=metadata)
     return Outline(
-        said.site_url,
+        config.site_url,
         "/",
-        tuple(places),
+        tuple(pages),
         skipped=tuple(skipped),
-        slugs=said.slugs,
-        prepare=lambda text, file: without_annotation_marks(included.prepare(text, file)),
-        parts=included.parts,
+        slugs=config.slugs,
+        prepare=lambda text, file: strip_annotation_marks(included.prepare(text, file)),
+        included_files=included.included_files,
     )
 
 
-def _files(folder: Path, said: Config, skipped: list[Skipped]) -> Iterator[PurePosixPath]:
-    """The Markdown files, a folder's own before those of the folders in it, an index before the others."""
+def _list_files(folder: Path, config: MkDocsConfig, skipped: list[SkippedPage]) -> Iterator[PurePosixPath]:
+    """The Markdown files: those of a folder before those of its subfolders, an index first."""
     found: list[PurePosixPath] = []
     for path in walk(folder, style=Style.MKDOCS):
-        if isinstance(path, Skipped):
+        if isinstance(path, SkippedPage):
             skipped.append(path)
-        elif path.suffix.lower() in _WRITTEN and not ignored(str(path), (*_USUALLY_IGNORED, *said.excluded)):
+        elif path.suffix.lower() in _DOCUMENT_SUFFIXES and not config.excluded.match_file(str(path)):
             found.append(path)
-    yield from sorted(found, key=lambda path: (_folders(path), path.stem not in ("index", "README"), path.name))
+    yield from sorted(found, key=lambda path: (_parent_folders(path), path.stem not in ("index", "README"), path.name))
 
 
-def _folders(path: PurePosixPath) -> tuple[str, ...]:
+def _parent_folders(path: PurePosixPath) -> tuple[str, ...]:
     return path.parent.parts
 
 
 @dataclass(frozen=True, slots=True)
 class _Docs:
     folder: Path
-    config: Config
-    glances: Glances
+    config: MkDocsConfig
+    metadata: MetadataCache
     files: tuple[PurePosixPath, ...]
-    _allowance: Allowance = field(default_factory=Allowance)
+    _budget: NavBudget = field(default_factory=NavBudget)
 
-    def places(self) -> list[Place]:
+    def pages(self) -> list[ProjectPage]:
         nav = self.config.nav
         items = list(self._items(nav, 0)) if nav is not None else self._folder(())
-        order = arranged(items)
+        order = arrange_documents(items)
         known = {str(path): path for path in self.files}
         listed = [at for at in order.values() if at.document in known]
         inside = {at.document for at in listed}
-        rest = [Arranged(str(path), "", _title_of_folder(path)) for path in self.files if str(path) not in inside]
+        rest = [NavPosition(str(path), "", _folder_title(path)) for path in self.files if str(path) not in inside]
         return [self._place(known[at.document], at) for at in (*listed, *rest)]
 
-    def _place(self, path: PurePosixPath, at: Arranged) -> Place:
+    def _place(self, path: PurePosixPath, at: NavPosition) -> ProjectPage:
         file = self.folder / path
-        glance = self.glances.of(file)
+        metadata = self.metadata.get(file)
         route = self._route(path)
         chapter = str(path.with_suffix(""))
-        if aside := self._aside(path, glance):
-            if aside[0] is Aside.BLOG:
-                route = self._post(path, glance) or route
-            return Place(file, route, chapter, module=at.module, title=at.title, aside=aside[0], reason=aside[1])
-        return Place(file, route, chapter, module=at.module, title=at.title)
+        if non_content := self._classify(path, metadata):
+            if non_content[0] is NonContent.BLOG:
+                route = self._post(path, metadata) or route
+            return ProjectPage(
+                file, route, chapter, module=at.module, title=at.title, category=non_content[0], reason=non_content[1]
+            )
+        return ProjectPage(file, route, chapter, module=at.module, title=at.title)
 
-    def _aside(self, path: PurePosixPath, glance: Glance) -> tuple[Aside | None, str] | None:
-        if ignored(str(path), self.config.drafts) or self._is_draft(path, glance):
+    def _classify(self, path: PurePosixPath, metadata: DocumentMetadata) -> tuple[NonContent | None, str] | None:
+        if self.config.drafts.match_file(str(path)) or self._is_draft(path, metadata):
             return None, "a draft, which is not published"
         if self.config.blog is not None and path.is_relative_to(self.config.blog.folder):
-            return Aside.BLOG, "a blog post" if path.stem != "index" else "the first page of the blog"
-        if "sample" in glance.contents:
-            return Aside.STARTER, "a sample page that comes with MkDocs"
+            return NonContent.BLOG, "a blog post" if path.stem != "index" else "the first page of the blog"
+        if metadata.is_sample:
+            return NonContent.STARTER, "a sample page that comes with MkDocs"
         if exclusions.is_changelog(path.stem):
-            return Aside.CHANGELOG, "a list of changes"
+            return NonContent.CHANGELOG, "a list of changes"
         return None
 
-    def _is_draft(self, path: PurePosixPath, glance: Glance) -> bool:
+    def _is_draft(self, path: PurePosixPath, metadata: DocumentMetadata) -> bool:
         blog = self.config.blog
-        return blog is not None and path.is_relative_to(blog.folder) and glance.fields.get("draft") is True
+        return blog is not None and path.is_relative_to(blog.folder) and metadata.fields.get("draft") is True
 
-    def _post(self, path: PurePosixPath, glance: Glance) -> str:
-        """The address of a post of Material's blog; empty for a page that is none."""
-        blog, date = self.config.blog, glance.fields.get("date")
+    def _post(self, path: PurePosixPath, metadata: DocumentMetadata) -> str:
+        """The path of a post of Material's blog; empty for any other page."""
+        blog, date = self.config.blog, metadata.fields.get("date")
         date = date.get("created") if isinstance(date, dict) else date
         if blog is None or not isinstance(date, datetime.date) or not path.is_relative_to(f"{blog.folder}/posts"):
             return ""
-        slug = glance.word("slug") or configured_slug(glance.title or path.stem, slugs=_POST_SLUGS)
+        slug = metadata.get_text("slug") or python_markdown_slug(metadata.title or path.stem, slugs=_POST_SLUGS)
         filled = blog.post_url.replace("{slug}", slug).replace("{file}", path.stem)
         address = filled.replace("{date}", f"{date:%Y/%m/%d}").strip("/")
         return self._shape(PurePosixPath(blog.folder, address), index=False)
@@ -154,54 +159,54 @@ class _Docs:
             return f"/{path}/".replace("/./", "/")
         return f"/{path / 'index.html' if index else f'{path}.html'}".replace("/./", "/")
 
-    def _items(self, nav: Iterable[Any], depth: int) -> Iterator[Item]:
-        for item in nav if depth < _DEEPEST else ():
-            if not self._allowance.take():
+    def _items(self, nav: Iterable[Any], depth: int) -> Iterator[NavItem]:
+        for item in nav if depth < _MAX_DEPTH else ():
+            if not self._budget.spend():
                 return
             if isinstance(item, str):
-                yield Entry(_document(item))
+                yield NavEntry(_document_name(item))
             elif isinstance(item, dict):
                 for title, inner in item.items():
-                    yield from self._named(str(title or ""), inner, depth)
+                    yield from self._titled_items(str(title or ""), inner, depth)
 
-    def _named(self, title: str, inner: Any, depth: int) -> Iterator[Item]:
+    def _titled_items(self, title: str, inner: Any, depth: int) -> Iterator[NavItem]:
         if isinstance(inner, str):
-            yield Entry(_document(inner), title)
+            yield NavEntry(_document_name(inner), title)
         elif isinstance(inner, list):
             items = tuple(self._items(inner, depth + 1))
-            yield Section(title or self._first_title(items), items)
+            yield NavSection(title or self._first_title(items), items)
 
-    def _first_title(self, items: tuple[Item, ...]) -> str:
-        """What the first document of a section without a name calls itself."""
-        first = next((entry for item in items for entry in entries(item)), None)
-        return first.title or self.glances.of(self.folder / first.document).title if first else ""
+    def _first_title(self, items: tuple[NavItem, ...]) -> str:
+        """The title of the first document, which names a section without a title."""
+        first = next((entry for item in items for entry in iterate_entries(item)), None)
+        return first.title or self.metadata.get(self.folder / first.document).title if first else ""
 
-    def _folder(self, folder: tuple[str, ...]) -> list[Item]:
-        """The navigation where none is configured: a folder's documents, then the folders in it."""
-        inside = [path for path in self.files if _folders(path)[: len(folder)] == folder]
-        here: list[Item] = [Entry(str(path)) for path in inside if _folders(path) == folder]
-        below = dict.fromkeys(_folders(path)[len(folder)] for path in inside if _folders(path) != folder)
-        return [*here, *(Section(_title(name), tuple(self._folder((*folder, name)))) for name in below)]
+    def _folder(self, folder: tuple[str, ...]) -> list[NavItem]:
+        """The default navigation: the documents of a folder, then its subfolders."""
+        inside = [path for path in self.files if _parent_folders(path)[: len(folder)] == folder]
+        here: list[NavItem] = [NavEntry(str(path)) for path in inside if _parent_folders(path) == folder]
+        below = dict.fromkeys(_parent_folders(path)[len(folder)] for path in inside if _parent_folders(path) != folder)
+        return [*here, *(NavSection(_format_title(name), tuple(self._folder((*folder, name)))) for name in below)]
 
 
-def _document(path: str) -> str:
+def _document_name(path: str) -> str:
     return str(PurePosixPath(path.strip().removeprefix("./").lstrip("/")))
 
 
-def _title_of_folder(path: PurePosixPath) -> str:
-    return _title(path.parts[0]) if len(path.parts) > 1 else ""
+def _folder_title(path: PurePosixPath) -> str:
+    return _format_title(path.parts[0]) if len(path.parts) > 1 else ""
 
 
-def _title(name: str) -> str:
+def _format_title(name: str) -> str:
     title = re.sub(r"[-_]", " ", name)
     return title.capitalize() if title.lower() == title else title
 
 
-_MOST_PARENTS = 5
+_MAX_PARENTS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Blog:
+class MaterialBlog:
     """The blog of Material for MkDocs."""
 
     folder: str
@@ -209,62 +214,64 @@ class Blog:
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
-    """What the configuration says."""
+class MkDocsConfig:
+    """The configuration of a site."""
 
     site_url: str
     docs_dir: str
     nav: list[Any] | None
     directory_urls: bool
-    excluded: tuple[str, ...]
-    drafts: tuple[str, ...]
-    slugs: Slugs
+    excluded: GitIgnoreSpec
+    drafts: GitIgnoreSpec
+    slugs: SlugOptions
     snippets: tuple[str, ...] | None
-    """The folders that snippets are taken from; None where the site has no snippets."""
-    blog: Blog | None
+    """The base folders of snippets; None if the site does not use snippets."""
+    blog: MaterialBlog | None
 
 
-def read(file: Path) -> Config:
-    """Read a configuration. What it does not say is as MkDocs has it by default."""
-    said = _inherited(file, 0)
-    nav = said.get("nav")
-    extensions = _options(said.get("markdown_extensions"))
-    plugins = _options(said.get("plugins"))
-    return Config(
-        site_url=_text(said.get("site_url")).rstrip("/"),
-        docs_dir=_text(said.get("docs_dir")) or "docs",
+def read_config(file: Path) -> MkDocsConfig:
+    """Read a configuration. Values that it does not set get the defaults of MkDocs."""
+    fields = _read_inherited(file, 0)
+    nav = fields.get("nav")
+    extensions = _parse_options(fields.get("markdown_extensions"))
+    plugins = _parse_options(fields.get("plugins"))
+    return MkDocsConfig(
+        site_url=_text(fields.get("site_url")).rstrip("/"),
+        docs_dir=_text(fields.get("docs_dir")) or "docs",
         nav=nav if isinstance(nav, list) else None,
-        directory_urls=_plain(said.get("use_directory_urls")) is not False,
-        excluded=_lines(said.get("exclude_docs")),
-        drafts=_lines(said.get("draft_docs")),
-        slugs=_slugs(extensions.get("toc", {})),
-        snippets=_snippets(extensions),
-        blog=_blog(plugins),
+        directory_urls=_resolve_tag(fields.get("use_directory_urls")) is not False,
+        excluded=_compile_ignores(file, [*_DEFAULT_IGNORES, *_text(fields.get("exclude_docs")).splitlines()]),
+        drafts=_compile_ignores(file, _text(fields.get("draft_docs")).splitlines()),
+        slugs=_parse_slugs(extensions.get("toc", {})),
+        snippets=_parse_snippets(extensions),
+        blog=_parse_blog(plugins),
     )
 
 
-def _inherited(file: Path, depth: int) -> dict[str, Any]:
+def _read_inherited(file: Path, depth: int) -> dict[str, Any]:
     try:
-        said = configuration(file)
+        fields = read_mapping(file)
     except FileNotFoundError as exc:
-        raise ConfigurationError(f"{file} is inherited from, and is not there. Correct INHERIT.") from exc
-    parent = said.pop("INHERIT", None)
-    if not isinstance(parent, str) or depth >= _MOST_PARENTS:
-        return said
-    return _merged(_inherited((file.parent / parent).resolve(), depth + 1), said)
+        raise ConfigurationError(
+            f"{file} does not exist, but another configuration inherits from it. Correct INHERIT."
+        ) from exc
+    parent = fields.pop("INHERIT", None)
+    if not isinstance(parent, str) or depth >= _MAX_PARENTS:
+        return fields
+    return _merge(_read_inherited((file.parent / parent).resolve(), depth + 1), fields)
 
 
-def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+def _merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     merged = dict(below)
     for name, value in above.items():
         known = merged.get(name)
-        merged[name] = _merged(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
+        merged[name] = _merge(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
     return merged
 
 
-def _plain(value: Any) -> Any:
-    """The value itself, or what stands in for a variable of the environment where that is not set."""
-    if not isinstance(value, Tagged):
+def _resolve_tag(value: Any) -> Any:
+    """The value itself, or the default of an `!ENV` tag. The environment is not read."""
+    if not isinstance(value, TaggedValue):
         return value
     if value.tag != "ENV" or not isinstance(value.value, list) or len(value.value) < 2:
         return None
@@ -272,16 +279,19 @@ def _plain(value: Any) -> Any:
 
 
 def _text(value: Any) -> str:
-    value = _plain(value)
+    value = _resolve_tag(value)
     return value.strip() if isinstance(value, str) else ""
 
 
-def _lines(value: Any) -> tuple[str, ...]:
-    return tuple(_text(value).splitlines())
+def _compile_ignores(file: Path, lines: list[str]) -> GitIgnoreSpec:
+    try:
+        return GitIgnoreSpec.from_lines(lines)
+    except ValueError as exc:
+        raise ConfigurationError(f"{file}: exclude_docs or draft_docs is not valid: {exc}. Correct it.") from exc
 
 
-def _options(value: Any) -> dict[str, dict[str, Any]]:
-    """Extensions or plugins with their options, however they are written."""
+def _parse_options(value: Any) -> dict[str, dict[str, Any]]:
+    """Extensions or plugins with their options, from any of the forms that MkDocs accepts."""
     found: dict[str, dict[str, Any]] = {}
     items = [{name: options} for name, options in value.items()] if isinstance(value, dict) else value
     for item in items if isinstance(items, list) else []:
@@ -292,35 +302,37 @@ def _options(value: Any) -> dict[str, dict[str, Any]]:
     return {name.rpartition("/")[2]: options for name, options in found.items()}
 
 
-def _slugs(toc: dict[str, Any]) -> Slugs:
+def _parse_slugs(toc: dict[str, Any]) -> SlugOptions:
     separator = _text(toc.get("separator")) or "-"
     chosen = toc.get("slugify")
-    if not isinstance(chosen, Tagged):
-        return Slugs(separator=separator) if separator != "-" else USUAL_SLUGS
+    if not isinstance(chosen, TaggedValue):
+        return SlugOptions(separator=separator) if separator != "-" else DEFAULT_SLUGS
     words = chosen.value if isinstance(chosen.value, dict) else {}
     given = words.get("kwds", {})
     case = _text(given.get("case")) if isinstance(given, dict) else ""
     name = chosen.tag + _text(chosen.value)
     if "pymdownx" in name:
         lower = case.startswith("lower") or ("uslugify" in name and "cased" not in name)
-        return Slugs("pymdownx", lower=lower, separator=separator)
-    return Slugs("unicode" if "unicode" in name else "ascii", separator=separator)
+        return SlugOptions("pymdownx", lower=lower, separator=separator)
+    return SlugOptions("unicode" if "unicode" in name else "ascii", separator=separator)
 
 
-def _snippets(extensions: dict[str, dict[str, Any]]) -> tuple[str, ...] | None:
+def _parse_snippets(extensions: dict[str, dict[str, Any]]) -> tuple[str, ...] | None:
     for name in ("pymdownx.snippets", "markdown_include.include", "mdx_include"):
         if name in extensions:
-            base = _plain(extensions[name].get("base_path"))
+            base = _resolve_tag(extensions[name].get("base_path"))
             bases = base if isinstance(base, list) else [base]
             return tuple(text for text in map(_text, bases) if text) or (".",)
     return None
 
 
-def _blog(plugins: dict[str, dict[str, Any]]) -> Blog | None:
+def _parse_blog(plugins: dict[str, dict[str, Any]]) -> MaterialBlog | None:
     if "blog" not in plugins:
         return None
     options = plugins["blog"]
-    return Blog(_text(options.get("blog_dir")) or "blog", _text(options.get("post_url_format")) or "{date}/{slug}")
+    return MaterialBlog(
+        _text(options.get("blog_dir")) or "blog", _text(options.get("post_url_format")) or "{date}/{slug}"
+    )
 
 
 _ONE = re.compile(r"^(?P<indent>[ \t]*)-+8<-+[ \t]+(?P<quote>[\"'])(?P<path>[^\"'\n]+)(?P=quote)[ \t]*$", re.MULTILINE)
@@ -338,7 +350,7 @@ _ANNOTATED = re.compile(r"[ \t]*\{[^{}]*\.annotate\b[^{}]*\}[ \t]*")
 _MARK_IN_TEXT = re.compile(r"[ \t]?\(\d+\)")
 
 
-def references(text: str) -> tuple[str, ...]:
+def find_references(text: str) -> tuple[str, ...]:
     if "8<" not in text and "{!" not in text:
         return ()
     one = [match["path"] for pattern in (_ONE, _INCLUDE) for match in pattern.finditer(text)]
@@ -346,17 +358,17 @@ def references(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path.strip() for path in (*one, *many) if path.strip()))
 
 
-def without_annotation_marks(text: str) -> str:
-    """The text without the marks that Material turns into buttons; what they show stands below, as a list."""
+def strip_annotation_marks(text: str) -> str:
+    """Remove the marks that Material shows as buttons. The list of annotations below stays."""
     if ")!" in text:
         text = _CODE_MARK.sub("", text)
     if ".annotate" in text:
-        text = "\n".join(_without_marks(text.split("\n")))
+        text = "\n".join(_strip_marks(text.split("\n")))
     return text
 
 
-def _without_marks(lines: list[str]) -> list[str]:
-    """The lines, where a paragraph that is annotated says so in its last one."""
+def _strip_marks(lines: list[str]) -> list[str]:
+    """Remove the marks from each paragraph whose last line has the class `annotate`."""
     start = 0
     for at, line in enumerate(lines):
         if not line.strip():
@@ -366,36 +378,38 @@ def _without_marks(lines: list[str]) -> list[str]:
     return lines
 
 
-def inclusion(root: Path, docs: Path, said: Config, *, within: Path, glances: Glances) -> Inclusion:
-    bases = [root / base for base in said.snippets] if said.snippets is not None else []
+def make_include_resolver(
+    root: Path, docs: Path, config: MkDocsConfig, *, within: Path, metadata: MetadataCache
+) -> IncludeResolver:
+    bases = [root / base for base in config.snippets] if config.snippets is not None else []
 
     def find(reference: str, file: Path) -> Path:
-        path = _path(reference)
-        # Snippets are found from their base; `{! !}` also from the document.
-        places = [*(base / path for base in bases), *([file.parent / path] if bases else [])]
-        return next((place for place in places if place.is_file()), docs / "\0")
+        path = _reference_path(reference)
+        # Snippets are relative to a base folder; `{! !}` may also be relative to the document.
+        pages = [*(base / path for base in bases), *([file.parent / path] if bases else [])]
+        return next((page for page in pages if page.is_file()), docs / "\0")
 
-    return Inclusion(within, glances, find, _insert if said.snippets is not None else _as_it_is)
+    return IncludeResolver(within, metadata, find, _insert_snippets if config.snippets is not None else _no_snippets)
 
 
-def _as_it_is(text: str, _load: Load) -> str:
+def _no_snippets(text: str, _load: Load) -> str:
     return text
 
 
-def _insert(text: str, load: Load) -> str:
+def _insert_snippets(text: str, load: Load) -> str:
     def one(match: re.Match[str]) -> str:
-        return _indented(_taken(match["path"], load), match["indent"], match[0])
+        return _indent(_load_snippet(match["path"], load), match["indent"], match[0])
 
     def many(match: re.Match[str]) -> str:
-        found = [_taken(path.strip(), load) for path in match["paths"].splitlines() if path.strip()]
-        whole = "\n\n".join(piece for piece in found if piece is not None)
-        return _indented(whole or None, match["indent"], match[0])
+        found = [_load_snippet(path.strip(), load) for path in match["paths"].splitlines() if path.strip()]
+        whole = "\n\n".join(part for part in found if part is not None)
+        return _indent(whole or None, match["indent"], match[0])
 
     return _INCLUDE.sub(one, _MANY.sub(many, _ONE.sub(one, text)))
 
 
-def _taken(reference: str, load: Load) -> str | None:
-    """What a reference names of a file: all of it, some lines, or a section between two marks."""
+def _load_snippet(reference: str, load: Load) -> str | None:
+    """The part of a file that a reference names: all of it, some lines, or a section between two marks."""
     text = load(reference)
     if text is None:
         return None
@@ -409,12 +423,12 @@ def _taken(reference: str, load: Load) -> str | None:
     return _MARK.sub("", text)
 
 
-def _path(reference: str) -> str:
+def _reference_path(reference: str) -> str:
     match = _SECTION.fullmatch(reference) or _LINES.fullmatch(reference)
     return (match["path"] if match else reference).strip()
 
 
-def _indented(text: str | None, indent: str, otherwise: str) -> str:
+def _indent(text: str | None, indent: str, otherwise: str) -> str:
     if text is None:
         return otherwise
     return "\n".join(indent + line if line else line for line in text.strip("\n").split("\n"))

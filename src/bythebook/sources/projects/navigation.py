@@ -1,4 +1,4 @@
-"""Navigation: the sections and pages of a sidebar, whichever generator it belongs to."""
+"""The navigation of a site, for every generator: sections and documents, flattened into reading order."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class NavEntry:
     """A document in the navigation, by the generator's name for it."""
 
     document: str
     title: str = ""
-    """What the navigation calls it; empty where it leaves that to the document."""
+    """The title in the navigation; empty where the document's own title is used."""
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class NavSection:
     """Documents under a label."""
 
     label: str
-    items: tuple[Item, ...]
+    items: tuple[NavItem, ...]
 
 
-Item: TypeAlias = Entry | Section
+NavItem: TypeAlias = NavEntry | NavSection
 
 
 @dataclass(frozen=True, slots=True)
-class Arranged:
-    """A document in its place: what it is called there, and which part of the book it is in."""
+class NavPosition:
+    """Where the navigation puts a document: under which title, in which part of the book."""
 
     document: str
     title: str
@@ -39,47 +39,48 @@ class Arranged:
 
 
 @dataclass(slots=True)
-class Allowance:
-    """How many items a navigation may still have. One that repeats its own parts would have no end."""
+class NavBudget:
+    """How many more items a navigation may have. One that contains itself would otherwise be endless."""
 
-    left: int = 50_000
+    remaining: int = 50_000
 
-    def take(self) -> bool:
-        self.left -= 1
-        return self.left >= 0
+    def spend(self) -> bool:
+        """Count one item. False once the budget is used up."""
+        self.remaining -= 1
+        return self.remaining >= 0
 
 
-def arranged(items: Sequence[Item]) -> dict[str, Arranged]:
-    """The documents in reading order, each once, at its first place.
+def arrange_documents(items: Sequence[NavItem]) -> dict[str, NavPosition]:
+    """The documents in reading order, each once, at its first position.
 
-    A module is an outermost section. Where there is only one of those, around all others, it is the book itself,
-    and the sections in it are the modules.
+    A module is an outermost section. A single section around all others is the book itself: then the sections in it
+    are the modules.
     """
-    outermost = [item for item in items if isinstance(item, Section)]
+    outermost = [item for item in items if isinstance(item, NavSection)]
     around = outermost[0] if len(outermost) == 1 and _has_sections(outermost[0]) else None
-    found: dict[str, Arranged] = {}
+    found: dict[str, NavPosition] = {}
     for item in items:
         if item is around and around is not None:
             for inner in around.items:
-                _add(inner, inner.label if isinstance(inner, Section) else around.label, found)
+                _add_entries(inner, inner.label if isinstance(inner, NavSection) else around.label, found)
         else:
-            _add(item, item.label if isinstance(item, Section) else "", found)
+            _add_entries(item, item.label if isinstance(item, NavSection) else "", found)
     return found
 
 
-def _has_sections(section: Section) -> bool:
-    return any(isinstance(item, Section) for item in section.items)
+def _has_sections(section: NavSection) -> bool:
+    return any(isinstance(item, NavSection) for item in section.items)
 
 
-def _add(item: Item, module: str, found: dict[str, Arranged]) -> None:
-    for entry in entries(item):
-        found.setdefault(entry.document, Arranged(entry.document, entry.title, module))
+def _add_entries(item: NavItem, module: str, found: dict[str, NavPosition]) -> None:
+    for entry in iterate_entries(item):
+        found.setdefault(entry.document, NavPosition(entry.document, entry.title, module))
 
 
-def entries(item: Item) -> Iterator[Entry]:
+def iterate_entries(item: NavItem) -> Iterator[NavEntry]:
     """Every document below an item, in order."""
-    if isinstance(item, Entry):
+    if isinstance(item, NavEntry):
         yield item
     else:
         for inner in item.items:
-            yield from entries(inner)
+            yield from iterate_entries(inner)

@@ -1,4 +1,4 @@
-"""The project of a generator as a source of pages: what its site shows, in its order, under its addresses."""
+"""A project of a documentation generator as a page source, with the order and the URLs of its published site."""
 
 from __future__ import annotations
 
@@ -12,137 +12,146 @@ from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from bythebook.errors import ConfigurationError, InputError
-from bythebook.sources import LeftOut, Listed, Page, Skipped, Unreadable
+from bythebook.sources import ExcludedPage, ListedPage, Page, SkippedPage, Unreadable
 from bythebook.sources.folder import Folder
-from bythebook.sources.projects import Style, Wish, configuration_in
-from bythebook.sources.urls import joined
+from bythebook.sources.projects import DEFAULT_OPTIONS, Style, find_configuration
+from bythebook.sources.urls import join_url
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-    from bythebook.sources.projects import Outline, Place, Slugs
-    from bythebook.sources.projects.metadata import Glances
+    from bythebook.sources.projects import Outline, ProjectOptions, ProjectPage, SlugOptions
+    from bythebook.sources.projects.metadata import MetadataCache
 
-    class Reader(Protocol):
-        """Reads the configuration of one generator."""
+    class OutlineReader(Protocol):
+        """Reads the outline of a project of one generator."""
 
-        def __call__(self, root: Path, config: Path, *, within: Path, wish: Wish, glances: Glances) -> Outline: ...
+        def __call__(
+            self, root: Path, config_file: Path, *, within: Path, options: ProjectOptions, metadata: MetadataCache
+        ) -> Outline: ...
 
 
-_DEEPEST = 6
+_MAX_PARENTS = 6
 
 
 class Project:
     """A Docusaurus, MkDocs or Sphinx project, recognised by the configuration in its folder.
 
-    `site_url` is where the site is published; without it the configuration says so, and where that is silent, pages
-    are known by their files. The configuration is read anew with every listing.
+    `site_url` is where the site is published. The default is the URL in the configuration; if there is none, pages
+    have `file:` URLs. Every listing reads the configuration again.
     """
 
-    def __init__(self, root: str | Path, *, site_url: str = "", wish: Wish | None = None) -> None:
+    def __init__(self, root: str | Path, *, site_url: str = "", options: ProjectOptions = DEFAULT_OPTIONS) -> None:
         self._root = Path(root).expanduser().resolve()
-        found = configuration_in(self._root)
+        found = find_configuration(self._root)
         if found is None:
             raise InputError(f"there is no configuration of a generator in {str(root)!r}; check the path")
         self._style, self._config = found
         self._site_url = site_url
-        self._wish = wish or Wish()
-        self._within = _repository(self._root)
-        self._glances: Glances | None = None
+        self._options = options
+        self._within = _find_repository(self._root)
+        self._metadata: MetadataCache | None = None
         self._outline: Outline | None = None
-        self._places: dict[str, Place] = {}
-        self._files = Folder(self._within, style=self._style, prepare=self._prepared)
+        self._pages: dict[str, ProjectPage] = {}
+        self._files = Folder(self._within, style=self._style, preprocess=self._prepare)
 
     def __reduce__(self) -> tuple[Callable[[Path], Project], tuple[Path]]:
-        """What travels to another machine is where the project is: its configuration is read there."""
-        return partial(Project, site_url=self._site_url, wish=self._wish), (self._root,)
+        """Pickle the location and the options only. A worker reads the configuration again."""
+        return partial(Project, site_url=self._site_url, options=self._options), (self._root,)
 
     @property
     def name(self) -> str:
         return str(self._root)
 
-    async def listing(self) -> AsyncIterator[Listed | Skipped | LeftOut]:
+    async def listing(self) -> AsyncIterator[ListedPage | SkippedPage | ExcludedPage]:
         for item in await asyncio.to_thread(lambda: list(self._listing())):
             yield item
 
-    async def read(self, listed: Listed) -> Page:
-        if listed.path not in self._places:
+    async def read(self, listed: ListedPage) -> Page:
+        if listed.path not in self._pages:
             await asyncio.to_thread(lambda: list(self._listing()))
-        place = self._places.get(listed.path)
-        if place is None:
-            raise Unreadable("it is no page of the site; it was one when the project was listed")
-        page = await self._files.read(replace(listed, path=self._inside(place.file)))
-        return replace(page, title=place.title or page.title, module_name=place.module, chapter_id=place.chapter)
+        project_page = self._pages.get(listed.path)
+        if project_page is None:
+            raise Unreadable("it is not a page of the site any more; it was one when the project was listed")
+        page = await self._files.read(replace(listed, path=self._path_within(project_page.file)))
+        return replace(
+            page,
+            title=project_page.title or page.title,
+            module_name=project_page.module,
+            chapter_id=project_page.chapter,
+        )
 
-    def _listing(self) -> Iterator[Listed | Skipped | LeftOut]:
+    def _listing(self) -> Iterator[ListedPage | SkippedPage | ExcludedPage]:
         outline = self._read_configuration()
         self._outline = outline
-        site = self._address(outline)
-        places: dict[str, Place] = {}
+        site = self._site(outline)
+        pages: dict[str, ProjectPage] = {}
         known: dict[str, str] = {}
         yield from outline.skipped
-        for place in outline.places:
-            item = self._entry(place, outline, site)
-            if isinstance(item, Listed):
+        for page in outline.pages:
+            item = self._entry(page, outline, site)
+            if isinstance(item, ListedPage):
                 if known.setdefault(item.url, item.path) != item.path:
-                    item = Skipped(item.path, f"{known[item.url]!r} is published at the same address, {item.url}")
+                    item = SkippedPage(item.path, f"{known[item.url]!r} is published at the same address, {item.url}")
                 else:
-                    places[item.path] = place
+                    pages[item.path] = page
             if item:
                 yield item
-        self._places = places
+        self._pages = pages
 
     def _read_configuration(self) -> Outline:
-        outline, metadata = _reader(self._style)
-        self._glances = self._glances or metadata
+        read_outline, metadata = _load_generator(self._style)
+        self._metadata = self._metadata or metadata
         try:
-            return outline(self._root, self._config, within=self._within, wish=self._wish, glances=self._glances)
+            return read_outline(
+                self._root, self._config, within=self._within, options=self._options, metadata=self._metadata
+            )
         except OSError as exc:
             raise ConfigurationError(f"{self._config} cannot be read: {exc.strerror or exc}. Check the file.") from exc
 
-    def _entry(self, place: Place, outline: Outline, site: str) -> Listed | Skipped | LeftOut | None:
-        path = self._shown(place.file)
-        if place.reason and place.aside not in self._wish.include:
-            hint = f"; --include {place.aside} takes it in" if place.aside else ""
-            return LeftOut(path, place.reason + hint)
+    def _entry(self, page: ProjectPage, outline: Outline, site: str) -> ListedPage | SkippedPage | ExcludedPage | None:
+        path = self._display_path(page.file)
+        if page.reason and page.category not in self._options.include:
+            hint = f"; --include {page.category} adds it" if page.category else ""
+            return ExcludedPage(path, page.reason + hint)
         try:
-            entry = self._files.entry(PurePosixPath(self._inside(place.file)))
+            entry = self._files.list_file(PurePosixPath(self._path_within(page.file)))
         except ValueError:
-            return Skipped(path, "it is outside of the project")
-        if not isinstance(entry, Listed):
+            return SkippedPage(path, "it is outside the project")
+        if not isinstance(entry, ListedPage):
             return replace(entry, path=path) if entry else None
-        url = joined(site, place.route) if site and place.route else entry.url
-        return Listed(url, path, f"{entry.stamp}:{_digest(place, outline)}")
+        url = join_url(site, page.route) if site and page.route else entry.url
+        return ListedPage(url, path, f"{entry.stamp}:{_page_digest(page, outline)}")
 
-    def _address(self, outline: Outline) -> str:
-        """The address of the site's first page, without a slash at its end."""
+    def _site(self, outline: Outline) -> str:
+        """The URL of the site, without a trailing slash; empty if it is unknown."""
         if not self._site_url:
-            return (outline.address + outline.base).rstrip("/") if outline.address else ""
+            return (outline.site_url + outline.base_path).rstrip("/") if outline.site_url else ""
         given = self._site_url.rstrip("/")
-        # A host alone is where the site is; on which path of it, the configuration says.
-        return given if urlsplit(given).path else (given + outline.base).rstrip("/")
+        # A URL without a path gets the base path of the configuration.
+        return given if urlsplit(given).path else (given + outline.base_path).rstrip("/")
 
-    def _prepared(self, text: str, file: Path) -> tuple[str, Slugs]:
+    def _prepare(self, text: str, file: Path) -> tuple[str, SlugOptions]:
         outline = self._outline or self._read_configuration()
         return outline.prepare(text, file), outline.slugs
 
-    def _inside(self, file: Path) -> str:
+    def _path_within(self, file: Path) -> str:
         return file.relative_to(self._within).as_posix()
 
-    def _shown(self, file: Path) -> str:
-        """A file as the author names it: from the project's folder."""
+    def _display_path(self, file: Path) -> str:
+        """The path of a file relative to the project, for reports."""
         home = self._root if file.is_relative_to(self._root) else self._within
         return file.relative_to(home).as_posix() if file.is_relative_to(home) else str(file)
 
 
-def _digest(place: Place, outline: Outline) -> str:
-    """Of everything that a page depends on besides its own file."""
-    parts = [(str(part), _stamp(part)) for part in outline.parts(place.file)]
-    said = [place.module, place.chapter, place.title, parts, repr(outline.slugs), outline.says]
-    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
+def _page_digest(page: ProjectPage, outline: Outline) -> str:
+    """A hash of everything that a page depends on except its own file."""
+    included = [(str(file), _file_stamp(file)) for file in outline.included_files(page.file)]
+    content = [page.module, page.chapter, page.title, included, repr(outline.slugs), outline.definitions]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
 
-def _stamp(file: Path) -> str:
+def _file_stamp(file: Path) -> str:
     try:
         stat = file.stat()
     except OSError:
@@ -150,15 +159,15 @@ def _stamp(file: Path) -> str:
     return f"{stat.st_mtime_ns}:{stat.st_size}"
 
 
-def _repository(root: Path) -> Path:
-    """How far a project may reach beyond its own folder: to the repository it is in."""
-    above = [root, *list(root.parents)[:_DEEPEST]]
+def _find_repository(root: Path) -> Path:
+    """The root of the repository the project is in. Files outside it are never read."""
+    above = [root, *list(root.parents)[:_MAX_PARENTS]]
     return next((folder for folder in above if (folder / ".git").exists()), root)
 
 
-def _reader(style: Style) -> tuple[Reader, Glances]:
-    """The module that knows a generator. Each is imported when the first project of its kind is met."""
+def _load_generator(style: Style) -> tuple[OutlineReader, MetadataCache]:
+    """The outline reader and the metadata cache of a generator, imported when the first project needs them."""
     from bythebook.sources.projects import docusaurus, metadata, mkdocs, sphinx
 
     module = {Style.DOCUSAURUS: docusaurus, Style.MKDOCS: mkdocs, Style.SPHINX: sphinx}[style]
-    return module.outline, metadata.Glances(module.look)
+    return module.read_outline, metadata.MetadataCache(module.parse_metadata)

@@ -1,9 +1,4 @@
-"""Sphinx: the documents its toctrees arrange, in reStructuredText and MyST.
-
-The configuration of a Sphinx project: what `conf.py` spells out. It is parsed, never run.
-
-What a Sphinx document takes in from other files, and from its configuration.
-"""
+"""Sphinx projects: the literals of `conf.py` (parsed, never executed), the toctrees, and included files."""
 
 from __future__ import annotations
 
@@ -14,43 +9,41 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from bythebook.errors import ConfigurationError
-from bythebook.sources import Skipped
-from bythebook.sources.folder import humanised, walk
-from bythebook.sources.projects import Aside, Outline, Place, Style, exclusions, includes
-from bythebook.sources.projects.exclusions import excluded, matches
-from bythebook.sources.projects.includes import Inclusion
-from bythebook.sources.projects.metadata import Glance, Glances, heading_of_markdown, heading_of_restructured
-from bythebook.sources.projects.navigation import Arranged, Entry, Section, arranged
-from bythebook.sources.projects.yaml_files import mapping
+from bythebook.sources import SkippedPage
+from bythebook.sources.folder import title_from_name, walk
+from bythebook.sources.projects import NonContent, Outline, ProjectPage, Style, exclusions, includes
+from bythebook.sources.projects.exclusions import is_excluded, matches_glob
+from bythebook.sources.projects.includes import IncludeResolver
+from bythebook.sources.projects.metadata import DocumentMetadata, MetadataCache, find_markdown_title, find_rst_title
+from bythebook.sources.projects.navigation import NavEntry, NavPosition, NavSection, arrange_documents
+from bythebook.sources.projects.yaml_files import read_optional_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-    from bythebook.sources.projects import Wish
+    from bythebook.sources.projects import ProjectOptions
     from bythebook.sources.projects.includes import Load
-    from bythebook.sources.projects.metadata import Glances
-    from bythebook.sources.projects.navigation import Item
+    from bythebook.sources.projects.navigation import NavItem
 
 
-_RST_TREE = re.compile(
+_RST_TOCTREE = re.compile(
     r"^(?P<indent>[ \t]*)\.\.[ \t]+toctree::[ \t]*\n(?P<body>(?:(?P=indent)[ \t]+\S.*(?:\n|\Z)|[ \t]*\n)*)",
     re.MULTILINE,
 )
-_MYST_TREE = re.compile(
+_MYST_TOCTREE = re.compile(
     r"^[ \t]*(?P<mark>`{3,}|:{3,}|~{3,})\{toctree\}[ \t]*\n(?P<body>.*?)^[ \t]*(?P=mark)[ \t]*$",
     re.MULTILINE | re.DOTALL,
 )
 _OPTION = re.compile(r":?(?P<name>[\w-]+):(?:[ \t]+(?P<value>.*))?")
 _TITLED = re.compile(r".*\S\s+<(?P<target>[^<>]+)>")
 _GLOB = re.compile(r"[*?\[]")
-_MARKDOWN = frozenset([".md", ".markdown"])
-_DEEPEST = 30
+_MARKDOWN_SUFFIXES = frozenset([".md", ".markdown"])
+_MAX_DEPTH = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
-    """A toctree as it is written."""
+class Toctree:
+    """A `toctree` directive."""
 
     caption: str = ""
     glob: bool = False
@@ -58,18 +51,18 @@ class Tree:
     targets: tuple[str, ...] = ()
 
 
-def look(fields: dict[str, Any], text: str, file: Path) -> Glance:
-    markdown = file.suffix.lower() in _MARKDOWN
-    trees = (_MYST_TREE if markdown else _RST_TREE).finditer(text) if "toctree" in text else iter(())
-    return Glance(
+def parse_metadata(fields: dict[str, Any], text: str, file: Path) -> DocumentMetadata:
+    markdown = file.suffix.lower() in _MARKDOWN_SUFFIXES
+    trees = (_MYST_TOCTREE if markdown else _RST_TOCTREE).finditer(text) if "toctree" in text else iter(())
+    return DocumentMetadata(
         fields,
-        heading_of_markdown(text) if markdown else heading_of_restructured(text),
-        references(text),
-        tuple(_tree(match["body"]) for match in trees),
+        find_markdown_title(text) if markdown else find_rst_title(text),
+        find_references(text),
+        tuple(_parse_toctree(match["body"]) for match in trees),
     )
 
 
-def _tree(body: str) -> Tree:
+def _parse_toctree(body: str) -> Toctree:
     options: dict[str, str] = {}
     targets: list[str] = []
     for line in map(str.strip, body.splitlines()):
@@ -80,79 +73,83 @@ def _tree(body: str) -> Tree:
         elif line and not line.startswith("---"):
             titled = _TITLED.fullmatch(line)
             targets.append(titled["target"] if titled else line)
-    return Tree(options.get("caption", ""), "glob" in options, "reversed" in options, tuple(targets))
+    return Toctree(options.get("caption", ""), "glob" in options, "reversed" in options, tuple(targets))
 
 
-def outline(root: Path, config: Path, *, within: Path, wish: Wish, glances: Glances) -> Outline:
-    """What a Sphinx project publishes, in the order of its toctrees."""
-    said = read(config)
-    source = config.parent
-    skipped: list[Skipped] = []
-    docs = _Docs(source, said, glances, _is_dirhtml(root, within, wish), dict(_files(source, said, skipped)))
-    places = docs.places()
+def read_outline(
+    root: Path, config_file: Path, *, within: Path, options: ProjectOptions, metadata: MetadataCache
+) -> Outline:
+    """The documents that a Sphinx project publishes, in the order of its toctrees."""
+    config = read_config(config_file)
+    source = config_file.parent
+    skipped: list[SkippedPage] = []
+    docs = _Docs(
+        source, config, metadata, _is_dirhtml(root, within, options), dict(_list_files(source, config, skipped))
+    )
+    pages = docs.pages()
     if source != root:
-        places.extend(exclusions.of_the_repository(root, published={place.file.resolve() for place in places}))
-    included = inclusion(source, within=within, glances=glances)
+        pages.extend(exclusions.list_repository_files(root, published={page.file.resolve() for page in pages}))
+    included = make_include_resolver(source, within=within, metadata=metadata)
     return Outline(
-        said.base_url,
+        config.base_url,
         "/",
-        tuple(places),
+        tuple(pages),
         skipped=tuple(skipped),
-        prepare=lambda text, file: completed(included.prepare(text, file), file, said.definitions),
-        parts=included.parts,
-        says=said.definitions,
+        prepare=lambda text, file: finish_text(included.prepare(text, file), file, config.definitions),
+        included_files=included.included_files,
+        definitions=config.definitions,
     )
 
 
-def _is_dirhtml(root: Path, within: Path, wish: Wish) -> bool:
-    """Whether pages are folders: as it is wished, or as Read the Docs is told."""
-    if wish.builder != "auto":
-        return wish.builder == "dirhtml"
+def _is_dirhtml(root: Path, within: Path, options: ProjectOptions) -> bool:
+    """Whether pages are published as folders, by the options or by the Read the Docs configuration."""
+    if options.builder != "auto":
+        return options.builder == "dirhtml"
     for folder in (root, *root.parents):
         for name in (".readthedocs.yaml", ".readthedocs.yml"):
-            options = (mapping(folder / name) or {}).get("sphinx")
-            if isinstance(options, dict):
-                return options.get("builder") == "dirhtml"
+            read_the_docs = (read_optional_mapping(folder / name) or {}).get("sphinx")
+            if isinstance(read_the_docs, dict):
+                return read_the_docs.get("builder") == "dirhtml"
         if folder == within:
             break
     return False
 
 
-def _files(source: Path, said: Config, skipped: list[Skipped]) -> Iterator[tuple[str, PurePosixPath]]:
-    """The documents by their names, which are their paths without the ending."""
+def _list_files(source: Path, config: SphinxConfig, skipped: list[SkippedPage]) -> Iterator[tuple[str, PurePosixPath]]:
+    """The documents by name. The name is the path without the suffix."""
     for path in walk(source, style=Style.SPHINX):
-        if isinstance(path, Skipped):
+        if isinstance(path, SkippedPage):
             skipped.append(path)
             continue
-        suffix = next((suffix for suffix in said.suffixes if path.name.endswith(suffix)), "")
-        if suffix and matches(str(path), said.included) and not excluded(str(path), said.excluded):
+        suffix = next((suffix for suffix in config.suffixes if path.name.endswith(suffix)), "")
+        if suffix and matches_glob(str(path), config.included) and not is_excluded(str(path), config.excluded):
             yield str(path).removesuffix(suffix), path
 
 
 @dataclass(frozen=True, slots=True)
 class _Docs:
     source: Path
-    config: Config
-    glances: Glances
+    config: SphinxConfig
+    metadata: MetadataCache
     dirhtml: bool
     files: dict[str, PurePosixPath]
     _visited: set[str] = field(default_factory=set)
 
-    def places(self) -> list[Place]:
-        order = arranged([Entry(self.config.root_doc), *self._below(self.config.root_doc, 0)])
+    def pages(self) -> list[ProjectPage]:
+        order = arrange_documents([NavEntry(self.config.root_doc), *self._below(self.config.root_doc, 0)])
         listed = [at for at in order.values() if at.document in self.files]
-        rest = [Arranged(name, "", _first_folder(name)) for name in self.files if name not in order]
+        rest = [NavPosition(name, "", _first_folder(name)) for name in self.files if name not in order]
         return [self._place(at) for at in (*listed, *rest)]
 
-    def _place(self, at: Arranged) -> Place:
+    def _place(self, at: NavPosition) -> ProjectPage:
         file = self.source / self.files[at.document]
         changes = exclusions.is_changelog(PurePosixPath(at.document).name)
-        return Place(
+        return ProjectPage(
             file,
             self._route(at.document),
             at.document,
             module=at.module,
-            aside=Aside.CHANGELOG if changes else None,
+            category=NonContent.CHANGELOG if changes else None,
             reason="a list of changes" if changes else "",
         )
 
@@ -162,43 +159,43 @@ class _Docs:
         folder, _, name = document.rpartition("/")
         return f"/{folder}/".replace("//", "/") if name == "index" else f"/{document}/"
 
-    def _below(self, document: str, depth: int) -> Iterator[Item]:
-        """What the toctrees of a document arrange."""
-        if document in self._visited or document not in self.files or depth > _DEEPEST:
+    def _below(self, document: str, depth: int) -> Iterator[NavItem]:
+        """The navigation items that the toctrees of a document define."""
+        if document in self._visited or document not in self.files or depth > _MAX_DEPTH:
             return
         self._visited.add(document)
-        for tree in self.glances.of(self.source / self.files[document]).contents:
+        for tree in self.metadata.get(self.source / self.files[document]).toctrees:
             items = tuple(self._item(name, depth) for name in self._targets(tree, document))
             if tree.caption:
-                yield Section(tree.caption, items)
+                yield NavSection(tree.caption, items)
             else:
                 yield from items
 
-    def _item(self, document: str, depth: int) -> Item:
+    def _item(self, document: str, depth: int) -> NavItem:
         below = tuple(self._below(document, depth + 1))
-        own = Entry(document)
-        return Section(self._title(document), (own, *below)) if below else own
+        own = NavEntry(document)
+        return NavSection(self._title(document), (own, *below)) if below else own
 
     def _title(self, document: str) -> str:
-        title = self.glances.of(self.source / self.files[document]).title
-        return title or humanised(PurePosixPath(document).name)
+        title = self.metadata.get(self.source / self.files[document]).title
+        return title or title_from_name(PurePosixPath(document).name)
 
-    def _targets(self, tree: Tree, document: str) -> list[str]:
-        """The documents that a toctree names, each with its own name."""
+    def _targets(self, tree: Toctree, document: str) -> list[str]:
+        """The names of the documents in a toctree."""
         found: dict[str, None] = {}
         for target in tree.targets:
-            name = _resolved(target, document)
+            name = _resolve_target(target, document)
             for suffix in self.config.suffixes:
                 name = name.removesuffix(suffix)
             if tree.glob and _GLOB.search(name):
-                found.update(dict.fromkeys(sorted(every for every in self.files if matches(every, [name]))))
+                found.update(dict.fromkeys(sorted(every for every in self.files if matches_glob(every, [name]))))
             elif name in self.files:
                 found[name] = None
         found.pop(document, None)
         return list(found)[::-1] if tree.reversed else list(found)
 
 
-def _resolved(target: str, document: str) -> str:
+def _resolve_target(target: str, document: str) -> str:
     if target.startswith("/"):
         return target.lstrip("/")
     parts: list[str] = []
@@ -211,15 +208,15 @@ def _resolved(target: str, document: str) -> str:
 
 
 def _first_folder(document: str) -> str:
-    return humanised(document.partition("/")[0]) if "/" in document else ""
+    return title_from_name(document.partition("/")[0]) if "/" in document else ""
 
 
-_LARGEST = 1_000_000
+_MAX_LENGTH = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
-    """What the configuration says."""
+class SphinxConfig:
+    """The configuration of a project."""
 
     root_doc: str
     suffixes: tuple[str, ...]
@@ -228,40 +225,40 @@ class Config:
     base_url: str
     file_suffix: str
     definitions: str
-    """The text that every document can rely on: its prolog and epilog, and its version."""
+    """Text that applies to every document: the prolog, the epilog, and the substitutions of the version."""
 
 
-def read(file: Path) -> Config:
-    """Read a configuration. What it does not spell out is as Sphinx has it by default."""
-    said = _assigned(file)
-    extensions = _words(said.get("extensions"))
-    suffixes = _words(said.get("source_suffix")) or (".rst",)
+def read_config(file: Path) -> SphinxConfig:
+    """Read a configuration. Values that are not literals get the defaults of Sphinx."""
+    values = _read_assignments(file)
+    extensions = _words(values.get("extensions"))
+    suffixes = _words(values.get("source_suffix")) or (".rst",)
     if any(name.startswith("myst") for name in extensions) and ".md" not in suffixes:
         suffixes = (*suffixes, ".md")
-    return Config(
-        root_doc=_text(said.get("root_doc")) or _text(said.get("master_doc")) or "index",
+    return SphinxConfig(
+        root_doc=_text(values.get("root_doc")) or _text(values.get("master_doc")) or "index",
         suffixes=suffixes,
-        included=_words(said.get("include_patterns")) or ("**",),
-        excluded=(*_words(said.get("exclude_patterns")), *_words(said.get("templates_path"))),
-        base_url=_text(said.get("html_baseurl")).rstrip("/"),
-        file_suffix=_text(said.get("html_link_suffix")) or _text(said.get("html_file_suffix")) or ".html",
-        definitions="\n\n".join(_definitions(said)),
+        included=_words(values.get("include_patterns")) or ("**",),
+        excluded=(*_words(values.get("exclude_patterns")), *_words(values.get("templates_path"))),
+        base_url=_text(values.get("html_baseurl")).rstrip("/"),
+        file_suffix=_text(values.get("html_link_suffix")) or _text(values.get("html_file_suffix")) or ".html",
+        definitions="\n\n".join(_definitions(values)),
     )
 
 
-def _definitions(said: dict[str, Any]) -> Iterator[str]:
-    yield from (text for name in ("rst_prolog", "rst_epilog") if (text := _text(said.get(name))))
+def _definitions(values: dict[str, Any]) -> Iterator[str]:
+    yield from (text for name in ("rst_prolog", "rst_epilog") if (text := _text(values.get(name))))
     for name in ("version", "release"):
-        if value := _text(said.get(name)):
+        if value := _text(values.get(name)):
             yield f".. |{name}| replace:: {value}"
 
 
-def _assigned(file: Path) -> dict[str, Any]:
-    """The values of the names that are assigned, as far as they are literal."""
+def _read_assignments(file: Path) -> dict[str, Any]:
+    """The values assigned to names, as far as they are literals."""
     try:
         data = file.read_bytes()
-        if len(data) > _LARGEST:
-            raise ValueError("it is larger than a configuration can be")
+        if len(data) > _MAX_LENGTH:
+            raise ValueError("it is too large for a configuration file")
         tree = ast.parse(data)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as exc:
         raise ConfigurationError(
@@ -269,7 +266,7 @@ def _assigned(file: Path) -> dict[str, Any]:
         ) from exc
     known: dict[str, Any] = {}
     for statement in _statements(tree.body):
-        _apply(statement, known)
+        _apply_statement(statement, known)
     return known
 
 
@@ -281,57 +278,57 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield statement
 
 
-def _apply(statement: ast.stmt, known: dict[str, Any]) -> None:
+def _apply_statement(statement: ast.stmt, known: dict[str, Any]) -> None:
     if isinstance(statement, ast.Assign) and all(isinstance(target, ast.Name) for target in statement.targets):
-        value = _value(statement.value, known)
+        value = _evaluate(statement.value, known)
         known.update({target.id: value for target in statement.targets if isinstance(target, ast.Name)})
     elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value:
-        known[statement.target.id] = _value(statement.value, known)
+        known[statement.target.id] = _evaluate(statement.value, known)
     elif isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
         name = statement.target.id
-        known[name] = _added(known.get(name), _value(statement.value, known))
+        known[name] = _add(known.get(name), _evaluate(statement.value, known))
     elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        _call(statement.value, known)
+        _apply_call(statement.value, known)
 
 
-def _call(call: ast.Call, known: dict[str, Any]) -> None:
+def _apply_call(call: ast.Call, known: dict[str, Any]) -> None:
     """`exclude_patterns.append("drafts")` and `.extend([...])`."""
     function = call.func
     if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and len(call.args) == 1:
-        name, value = function.value.id, _value(call.args[0], known)
+        name, value = function.value.id, _evaluate(call.args[0], known)
         if function.attr in ("append", "extend") and isinstance(known.get(name), list):
-            known[name] = _added(known[name], [value] if function.attr == "append" else value)
+            known[name] = _add(known[name], [value] if function.attr == "append" else value)
 
 
-def _value(node: ast.expr, known: dict[str, Any]) -> Any:
-    """The value of an expression that needs no running; None for any other."""
+def _evaluate(node: ast.expr, known: dict[str, Any]) -> Any:
+    """The value of an expression made of literals and known names; None for any other expression."""
     value: Any
     match node:
         case ast.Constant():
             value = node.value
         case ast.List() | ast.Tuple() | ast.Set():
-            value = [_value(item, known) for item in node.elts]
+            value = [_evaluate(item, known) for item in node.elts]
         case ast.Dict():
             pairs = zip(node.keys, node.values, strict=True)
-            value = {str(_value(key, known)): _value(inner, known) for key, inner in pairs if key}
+            value = {str(_evaluate(key, known)): _evaluate(inner, known) for key, inner in pairs if key}
         case ast.Name():
             value = known.get(node.id)
         case ast.BinOp(op=ast.Add()):
-            value = _added(_value(node.left, known), _value(node.right, known))
+            value = _add(_evaluate(node.left, known), _evaluate(node.right, known))
         case ast.JoinedStr():
             holes = (piece.value if isinstance(piece, ast.FormattedValue) else piece for piece in node.values)
-            pieces = [_value(hole, known) for hole in holes]
-            known_all = None not in pieces and sum(len(str(piece)) for piece in pieces) < _LARGEST
+            pieces = [_evaluate(hole, known) for hole in holes]
+            known_all = None not in pieces and sum(len(str(piece)) for piece in pieces) < _MAX_LENGTH
             value = "".join(map(str, pieces)) if known_all else None
         case _:
             value = None
     return value
 
 
-def _added(left: Any, right: Any) -> Any:
+def _add(left: Any, right: Any) -> Any:
     texts = isinstance(left, str) and isinstance(right, str)
     lists = isinstance(left, list) and isinstance(right, list)
-    return left + right if (texts or lists) and len(left) + len(right) < _LARGEST else left
+    return left + right if (texts or lists) and len(left) + len(right) < _MAX_LENGTH else left
 
 
 def _text(value: Any) -> str:
@@ -339,7 +336,7 @@ def _text(value: Any) -> str:
 
 
 def _words(value: Any) -> tuple[str, ...]:
-    """A list of words: of a list, of the names of a dictionary, or one alone."""
+    """A list of strings, from a list, the keys of a dictionary, or a single string."""
     items = [value] if isinstance(value, str) else value
     return tuple(item for item in items or () if isinstance(item, str)) if isinstance(items, list | dict) else ()
 
@@ -354,49 +351,48 @@ _FENCE = re.compile(
     r"(?P<options>(?:\n[ \t]*:[\w-]+:.*$)*)\n[ \t]*(?P=mark)[ \t]*$",
     re.MULTILINE,
 )
-_PART_OPTION = re.compile(r":([\w-]+):[ \t]*(.*)")
-_SELECTS = frozenset(
+_INCLUDE_OPTION = re.compile(r":([\w-]+):[ \t]*(.*)")
+_PARTIAL_OPTIONS = frozenset(
     [
         *("start-line", "end-line", "start-after", "end-before", "literal", "code", "start-at", "end-at", "pyobject"),
         *("diff", "lines", "prepend", "append", "dedent"),
     ]
 )
 _COMMENT = re.compile(r"^(?:%.*|\+\+\+.*)$\n?", re.MULTILINE)
-_PART_MARKDOWN = frozenset([".md", ".markdown"])
 
 
-def references(text: str) -> tuple[str, ...]:
+def find_references(text: str) -> tuple[str, ...]:
     if "include" not in text:
         return ()
     found = (match for pattern in (_DIRECTIVE, _FENCE) for match in pattern.finditer(text))
-    return tuple(dict.fromkeys(match["path"] for match in found if _takes_all(match)))
+    return tuple(dict.fromkeys(match["path"] for match in found if _includes_whole_file(match)))
 
 
-def _takes_all(match: re.Match[str]) -> bool:
-    return not any(name in _SELECTS for name, _ in _PART_OPTION.findall(match["options"]))
+def _includes_whole_file(match: re.Match[str]) -> bool:
+    return not any(name in _PARTIAL_OPTIONS for name, _ in _INCLUDE_OPTION.findall(match["options"]))
 
 
-def inclusion(source: Path, *, within: Path, glances: Glances) -> Inclusion:
+def make_include_resolver(source: Path, *, within: Path, metadata: MetadataCache) -> IncludeResolver:
     def find(reference: str, file: Path) -> Path:
         return source / reference.lstrip("/") if reference.startswith("/") else file.parent / reference
 
-    return Inclusion(within, glances, find, _insert)
+    return IncludeResolver(within, metadata, find, _insert_includes)
 
 
-def _insert(text: str, load: Load) -> str:
-    def shown(match: re.Match[str]) -> str:
-        content = load(match["path"]) if _takes_all(match) else None
+def _insert_includes(text: str, load: Load) -> str:
+    def replacement(match: re.Match[str]) -> str:
+        content = load(match["path"]) if _includes_whole_file(match) else None
         if content is None:
             return match[0]
         if match["name"] == "literalinclude":
-            content = _as_code(content, match)
+            content = _format_code(content, match)
         return "\n".join(match["indent"] + line if line else line for line in content.strip("\n").split("\n")) + "\n"
 
-    return _FENCE.sub(shown, _DIRECTIVE.sub(shown, text))
+    return _FENCE.sub(replacement, _DIRECTIVE.sub(replacement, text))
 
 
-def _as_code(content: str, match: re.Match[str]) -> str:
-    language = dict(_PART_OPTION.findall(match["options"])).get("language", "") or _language(match["path"])
+def _format_code(content: str, match: re.Match[str]) -> str:
+    language = dict(_INCLUDE_OPTION.findall(match["options"])).get("language", "") or _language(match["path"])
     if "mark" in match.groupdict():
         fence = "`" * 8
         return f"{fence}{language}\n{content.rstrip()}\n{fence}"
@@ -410,8 +406,8 @@ def _language(path: str) -> str:
     )
 
 
-def completed(text: str, file: Path, definitions: str) -> str:
-    """The text with what the configuration adds, or without what only MyST sees."""
-    if file.suffix.lower() in _PART_MARKDOWN:
-        return includes.changed_outside(text, lambda piece: _COMMENT.sub("", piece))
+def finish_text(text: str, file: Path, definitions: str) -> str:
+    """Append the definitions of the configuration; remove comments from MyST documents."""
+    if file.suffix.lower() in _MARKDOWN_SUFFIXES:
+        return includes.replace_outside_code(text, lambda part: _COMMENT.sub("", part))
     return f"{text}\n\n{definitions}\n" if definitions and "|" in text else text

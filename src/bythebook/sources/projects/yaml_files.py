@@ -1,4 +1,4 @@
-"""YAML and JSON files of projects, read without doing what their tags say."""
+"""YAML and JSON files of projects. YAML tags are recognised and never executed."""
 
 from __future__ import annotations
 
@@ -10,24 +10,26 @@ from bythebook.errors import ConfigurationError
 if TYPE_CHECKING:
     from pathlib import Path
 
-_LARGEST = 5_000_000
+_MAX_BYTES = 5_000_000
 
 
-def mapping(file: Path) -> dict[str, Any] | None:
-    """The fields of a file. None where there is no such file, or it cannot be understood."""
+def read_optional_mapping(file: Path) -> dict[str, Any] | None:
+    """The fields of a file. None if the file does not exist or cannot be parsed."""
     try:
-        return configuration(file)
+        return read_mapping(file)
     except (OSError, ConfigurationError):
         return None
 
 
-def configuration(file: Path) -> dict[str, Any]:
-    """The fields of a file somebody relies on. Raises ConfigurationError that says what is wrong with it."""
-    if file.stat().st_size > _LARGEST:
-        raise ConfigurationError(f"{file} is larger than {_LARGEST // 1_000_000} MB: that is no configuration.")
+def read_mapping(file: Path) -> dict[str, Any]:
+    """The fields of a required file. Raises ConfigurationError with the reason if it cannot be parsed."""
+    if file.stat().st_size > _MAX_BYTES:
+        raise ConfigurationError(
+            f"{file} is larger than {_MAX_BYTES // 1_000_000} MB, too large for a configuration file."
+        )
     text = file.read_text(encoding="utf-8-sig", errors="replace")
     try:
-        found = json.loads(text) if file.suffix == ".json" else _yaml(text)
+        found = json.loads(text) if file.suffix == ".json" else _load_yaml(text)
     except (ValueError, RecursionError) as exc:
         raise ConfigurationError(
             f"{file} cannot be read: {exc}. Correct it, or read the pages as a plain folder."
@@ -37,21 +39,21 @@ def configuration(file: Path) -> dict[str, Any]:
     return found
 
 
-def _yaml(text: str) -> Any:
+def _load_yaml(text: str) -> Any:
     import yaml
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        """Builds plain values only; a tag nobody knows says no more than what stands behind it."""
+        """Constructs plain values only. An unknown tag is kept as a `TaggedValue`."""
 
-    def plain(loader: Any, suffix: str, node: Any) -> Any:
+    def construct(loader: Any, suffix: str, node: Any) -> Any:
         if isinstance(node, yaml.ScalarNode):
-            return Tagged(suffix, loader.construct_scalar(node))
+            return TaggedValue(suffix, loader.construct_scalar(node))
         if isinstance(node, yaml.SequenceNode):
-            return Tagged(suffix, loader.construct_sequence(node, deep=True))
-        return Tagged(suffix, loader.construct_mapping(node, deep=True))
+            return TaggedValue(suffix, loader.construct_sequence(node, deep=True))
+        return TaggedValue(suffix, loader.construct_mapping(node, deep=True))
 
-    Loader.add_multi_constructor("!", plain)
-    Loader.add_multi_constructor("tag:yaml.org,2002:python/", plain)
+    Loader.add_multi_constructor("!", construct)
+    Loader.add_multi_constructor("tag:yaml.org,2002:python/", construct)
     try:
         return yaml.load(text, Loader=Loader)  # noqa: S506 - a safe loader with harmless additions
     except yaml.YAMLError as exc:
@@ -60,8 +62,8 @@ def _yaml(text: str) -> Any:
         raise ValueError(f"it is not valid YAML{where}") from exc
 
 
-class Tagged:
-    """A value with a tag of its own: `!ENV`, or a Python name. Its tag is known, and never acted on."""
+class TaggedValue:
+    """A value with a tag such as `!ENV` or a Python name. The tag is recorded and never executed."""
 
     def __init__(self, tag: str, value: Any) -> None:
         self.tag, self.value = tag, value

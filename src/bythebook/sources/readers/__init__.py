@@ -1,42 +1,141 @@
-"""Readers: one module for each format, from a document's source to its parts.
+"""Document readers and their registry: one module for each format, from a document's source to its parts.
 
-A reader runs nothing, opens nothing and asks nobody: all it knows is the text it is given. Formats that are no text
-are read by `documents`, in a process of their own.
+A reader runs no code from a document, opens no other file and makes no request. To add a format, write a module here
+with a function `read` and add a row to `FORMATS`. Binary formats are read by a separate process, see `sandbox`.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
 
 from bythebook.sources import Unreadable
-from bythebook.sources.projects import USUAL_SLUGS, Slugs, Style
+from bythebook.sources.projects import DEFAULT_SLUGS, SlugOptions, Style
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
-    from bythebook.sources.document import Draft
-
-MARKDOWN = frozenset([".md", ".markdown", ".mdown", ".mkd"])
-MDX = frozenset([".mdx"])
-HTML = frozenset([".html", ".htm", ".xhtml"])
-RESTRUCTURED = frozenset([".rst", ".rest"])
-PLAIN = frozenset([".txt", ".text"])
-ASCIIDOC = frozenset([".adoc", ".asciidoc"])
-NOTEBOOK = frozenset([".ipynb"])
-
-SUPPORTED = MARKDOWN | MDX | HTML | RESTRUCTURED | PLAIN | ASCIIDOC | NOTEBOOK
+    from bythebook.sources.document import ParsedDocument
 
 
-def read(text: str, *, suffix: str, style: Style, slugs: Slugs = USUAL_SLUGS) -> Draft:
-    """Read a document by the ending of its file name. Raises Unreadable, and nothing else, whatever the text."""
-    with understanding():
-        return _read(text, suffix.lower(), style, slugs)
+class UrlRule(StrEnum):
+    """How the URL of a published document follows from its path."""
+
+    ROUTE = "route"
+    """By the generator's rule for pages."""
+    HTML_FILE = "html file"
+    """By the generator's rule; without a generator, the path with the suffix `.html`."""
+    UNCHANGED = "unchanged"
+    """The path of the file itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentFormat:
+    """A document format and the module of this package that reads it."""
+
+    module: str
+    suffixes: tuple[str, ...]
+    media_types: tuple[str, ...] = ()
+    """The media types of web pages in this format. Empty: no media type was sent."""
+    url_rule: UrlRule = UrlRule.ROUTE
+    options: tuple[str, ...] = ()
+    """The keyword arguments that the module's `read` accepts."""
+    style: Style | None = None
+    """The row applies only to books published in this style."""
+    is_binary: bool = False
+    """A binary format is always read in the sandbox."""
+    is_collection: bool = False
+    """One file holds several pages. The module has a function `list_chapters`."""
+    has_front_matter: bool = False
+    parses_html: bool = False
+    """The format is HTML or may contain HTML, which can be written to be slow to parse."""
+
+
+_MARKDOWN = (".md", ".markdown", ".mdown", ".mkd")
+
+FORMATS = (
+    DocumentFormat(
+        "mdx", _MARKDOWN, style=Style.DOCUSAURUS, options=("style",), has_front_matter=True, parses_html=True
+    ),
+    DocumentFormat(
+        "markdown",
+        _MARKDOWN,
+        media_types=("text/markdown", "text/x-markdown"),
+        options=("style", "slugs"),
+        has_front_matter=True,
+        parses_html=True,
+    ),
+    DocumentFormat("mdx", (".mdx",), options=("style",), has_front_matter=True, parses_html=True),
+    DocumentFormat(
+        "html",
+        (".html", ".htm"),
+        media_types=("text/html", "application/xhtml+xml", ""),
+        url_rule=UrlRule.UNCHANGED,
+        parses_html=True,
+    ),
+    DocumentFormat("html", (".xhtml",), parses_html=True),
+    DocumentFormat("rst", (".rst", ".rest")),
+    DocumentFormat("text", (".txt", ".text"), media_types=("text/plain",)),
+    DocumentFormat("asciidoc", (".adoc", ".asciidoc"), url_rule=UrlRule.HTML_FILE),
+    DocumentFormat("notebook", (".ipynb",), options=("style",), parses_html=True),
+    DocumentFormat("pdf", (".pdf",), url_rule=UrlRule.UNCHANGED, options=("heartbeat",), is_binary=True),
+    DocumentFormat(
+        "epub", (".epub",), url_rule=UrlRule.UNCHANGED, options=("part",), is_binary=True, is_collection=True
+    ),
+    DocumentFormat("docx", (".docx",), url_rule=UrlRule.UNCHANGED, is_binary=True),
+)
+"""All supported formats. The first row that matches a file applies."""
+
+MEDIA_TYPES = {media_type: row for row in FORMATS for media_type in row.media_types}
+
+
+def find_format(suffix: str, *, style: Style = Style.PLAIN) -> DocumentFormat | None:
+    """The format of files with this suffix, or None if it is not supported."""
+    suffix = suffix.lower()
+    return next((row for row in FORMATS if suffix in row.suffixes and row.style in (None, style)), None)
+
+
+def read(text: str, *, suffix: str, style: Style, slugs: SlugOptions = DEFAULT_SLUGS) -> ParsedDocument:
+    """Parse the text of a document in the format of `suffix`. Raises only Unreadable."""
+    with translate_parser_errors():
+        return _read(_require_format(suffix, style), text, style=style, slugs=slugs)
+
+
+def list_chapters(file: Path) -> list[str]:
+    """The paths of the pages inside a file, in reading order. Raises only Unreadable and MemoryError."""
+    with translate_file_errors():
+        return list(map(str, _load(_require_format(file.suffix)).list_chapters(file)))
+
+
+def read_file(file: Path, *, part: str, heartbeat: Callable[[], object]) -> ParsedDocument:
+    """Parse a binary document and call `heartbeat` after each page. Raises only Unreadable and MemoryError."""
+    with translate_file_errors():
+        return _read(_require_format(file.suffix), file, part=part, heartbeat=heartbeat)
+
+
+def _read(document_format: DocumentFormat, source: object, **options: object) -> ParsedDocument:
+    accepted = {name: options[name] for name in document_format.options}
+    return cast("ParsedDocument", _load(document_format).read(source, **accepted))
+
+
+def _load(document_format: DocumentFormat) -> Any:
+    # Parsers are imported for the first document of their format: a book rarely needs all of them.
+    return import_module(f"{__name__}.{document_format.module}")
+
+
+def _require_format(suffix: str, style: Style = Style.PLAIN) -> DocumentFormat:
+    if found := find_format(suffix, style=style):
+        return found
+    raise Unreadable(f"files ending in {suffix!r} are not supported")
 
 
 @contextmanager
-def understanding() -> Iterator[None]:
-    """Whatever a parser trips over is the document's fault, and the author's to mend: it becomes Unreadable."""
+def translate_parser_errors() -> Iterator[None]:
+    """Turn every exception of a text parser into Unreadable."""
     try:
         yield
     except Unreadable:
@@ -47,36 +146,18 @@ def understanding() -> Iterator[None]:
         raise Unreadable(f"its text could not be understood ({type(exc).__name__}: {exc})") from exc
 
 
-def _read(text: str, suffix: str, style: Style, slugs: Slugs) -> Draft:
-    # Parsers are imported when the first page of their kind is met: a book rarely needs them all.
-    if suffix in MDX or (suffix in MARKDOWN and style is Style.DOCUSAURUS):
-        from bythebook.sources.readers import mdx
-
-        return mdx.read(text, style=style)
-    if suffix in MARKDOWN:
-        from bythebook.sources.readers import markdown
-
-        return markdown.read(text, style=style, slugs=slugs)
-    if suffix in NOTEBOOK:
-        from bythebook.sources.readers import notebook
-
-        return notebook.read(text, style=style)
-    return _read_without_style(text, suffix)
-
-
-def _read_without_style(text: str, suffix: str) -> Draft:
-    if suffix in HTML:
-        from bythebook.sources.readers import html
-
-        return html.read(text)
-    if suffix in RESTRUCTURED:
-        from bythebook.sources.readers import rst
-
-        return rst.read(text)
-    if suffix in ASCIIDOC:
-        from bythebook.sources.readers import asciidoc
-
-        return asciidoc.read(text)
-    from bythebook.sources.readers import text as plain
-
-    return plain.read(text)
+@contextmanager
+def translate_file_errors() -> Iterator[None]:
+    """Turn every exception of a binary parser into Unreadable. A MemoryError passes through: it ends the sandbox."""
+    try:
+        yield
+    except (Unreadable, MemoryError):
+        raise
+    except RecursionError as exc:
+        raise Unreadable("it is nested too deeply to be a document") from exc
+    except Exception as exc:
+        if isinstance(exc, OSError) and exc.strerror:
+            raise Unreadable(f"it cannot be opened: {exc.strerror}") from exc
+        raise Unreadable(
+            f"it is damaged, or not what its name says ({type(exc).__name__}: {exc}); save it again"
+        ) from exc

@@ -1,7 +1,4 @@
-"""Styles of a Word file: what a paragraph is, as its style and numbering say.
-
-Word: the text of a .docx file, with its headings, lists, tables, code and footnotes.
-"""
+"""Word (.docx): headings, lists, tables, code and footnotes. Styles and numbering determine the kind of a paragraph."""
 
 from __future__ import annotations
 
@@ -10,76 +7,76 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from bythebook.sources import Kind, Unreadable
-from bythebook.sources.document import Draft, Writer, clean
-from bythebook.sources.readers.zip_archive import Archive
+from bythebook.sources import BlockKind, Unreadable
+from bythebook.sources.document import DocumentWriter, ParsedDocument, normalize_text
+from bythebook.sources.readers.zip_archive import ZipArchive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
     from xml.etree.ElementTree import Element
 
-    from bythebook.sources.document import Part
+    from bythebook.sources.document import DocumentPart
 
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_HEADING = re.compile(r"heading ([1-9])")
-_CODE = re.compile(r"code|verbatim|preformatted|listing|terminal|source text", re.IGNORECASE)
-_MONOSPACED = re.compile(r"courier|consolas|mono|menlo|lucida console|source code|fixed", re.IGNORECASE)
-_DEEPEST = 20
+_HEADING_STYLE = re.compile(r"heading ([1-9])")
+_CODE_STYLE = re.compile(r"code|verbatim|preformatted|listing|terminal|source text", re.IGNORECASE)
+_MONOSPACED_FONT = re.compile(r"courier|consolas|mono|menlo|lucida console|source code|fixed", re.IGNORECASE)
+_MAX_STYLE_DEPTH = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
-    """A style of paragraphs. Word keeps the English name of its own ones in every language."""
+class ParagraphStyle:
+    """A paragraph style. Word keeps the English names of its built-in styles in every language."""
 
     name: str = ""
     based_on: str = ""
     outline: int = 0
-    """From 1; 0 for a style that is no heading."""
+    """The heading level from 1; 0 for a style that is not a heading."""
     numbering: tuple[str, int] | None = None
 
     @property
     def level(self) -> int:
         if self.name == "title":
             return 1
-        match = _HEADING.fullmatch(self.name)
+        match = _HEADING_STYLE.fullmatch(self.name)
         return int(match[1]) if match else self.outline
 
     @property
     def is_code(self) -> bool:
-        return bool(_CODE.search(self.name)) and "comment" not in self.name
+        return bool(_CODE_STYLE.search(self.name)) and "comment" not in self.name
 
     @property
     def is_contents(self) -> bool:
-        """Whether it is for the table of contents, an index or a list of figures: they only repeat the text."""
+        """Whether it formats a table of contents, an index or a list of figures. These only repeat the text."""
         return self.name.startswith(("toc ", "table of figures", "index ", "table of authorities"))
 
 
 @dataclass(slots=True)
-class Styles:
+class StyleSheet:
     """All styles of a document, by their ids."""
 
-    by_id: dict[str, Style] = field(default_factory=dict)
+    by_id: dict[str, ParagraphStyle] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, root: Element | None) -> Styles:
+    def parse(cls, root: Element | None) -> StyleSheet:
         found = {}
         for element in root.iter(f"{W}style") if root is not None else ():
-            name = value(element.find(f"{W}name")).lower()
+            name = attribute_value(element.find(f"{W}name")).lower()
             properties = element.find(f"{W}pPr")
-            outline = value(_in(properties, "outlineLvl"))
-            found[element.get(f"{W}styleId", "")] = Style(
+            outline = attribute_value(_find_child(properties, "outlineLvl"))
+            found[element.get(f"{W}styleId", "")] = ParagraphStyle(
                 name,
-                based_on=value(element.find(f"{W}basedOn")),
+                based_on=attribute_value(element.find(f"{W}basedOn")),
                 outline=int(outline) + 1 if outline.isdigit() and int(outline) < 9 else 0,
-                numbering=numbering(properties),
+                numbering=find_numbering(properties),
             )
         return cls(found)
 
-    def line(self, style_id: str) -> Iterator[Style]:
-        """The style, the one it is based on, and so on."""
-        for _ in range(_DEEPEST):
+    def iterate_base_styles(self, style_id: str) -> Iterator[ParagraphStyle]:
+        """The style, the style it is based on, and so on."""
+        for _ in range(_MAX_STYLE_DEPTH):
             style = self.by_id.get(style_id)
             if style is None:
                 return
@@ -87,13 +84,13 @@ class Styles:
             style_id = style.based_on
 
     def level(self, style_id: str) -> int:
-        return next((style.level for style in self.line(style_id) if style.level), 0)
+        return next((style.level for style in self.iterate_base_styles(style_id) if style.level), 0)
 
     def numbering(self, style_id: str) -> tuple[str, int] | None:
-        return next((style.numbering for style in self.line(style_id) if style.numbering), None)
+        return next((style.numbering for style in self.iterate_base_styles(style_id) if style.numbering), None)
 
 
-class Numbers:
+class ListNumbering:
     """Counts the items of the lists of a document, as Word shows them."""
 
     def __init__(self, root: Element | None) -> None:
@@ -102,16 +99,16 @@ class Numbers:
         formats: dict[tuple[str, int], bool] = {}
         for abstract in root.findall(f"{W}abstractNum") if root is not None else ():
             for level in abstract.findall(f"{W}lvl"):
-                is_bullet = value(level.find(f"{W}numFmt")) in ("bullet", "none", "")
-                formats[abstract.get(f"{W}abstractNumId", ""), _number(level.get(f"{W}ilvl"))] = is_bullet
+                is_bullet = attribute_value(level.find(f"{W}numFmt")) in ("bullet", "none", "")
+                formats[abstract.get(f"{W}abstractNumId", ""), _parse_number(level.get(f"{W}ilvl"))] = is_bullet
         for number in root.findall(f"{W}num") if root is not None else ():
-            kind = value(number.find(f"{W}abstractNumId"))
+            kind = attribute_value(number.find(f"{W}abstractNumId"))
             for (abstract_id, depth), is_bullet in formats.items():
                 if abstract_id == kind:
                     self._is_bullet[number.get(f"{W}numId", ""), depth] = is_bullet
 
     def marker(self, numbered: tuple[str, int]) -> str:
-        """What stands in front of the next item of this list."""
+        """The bullet or number of the next item of this list."""
         list_id, depth = numbered
         if self._is_bullet.get(numbered, True):
             return "-"
@@ -121,101 +118,105 @@ class Numbers:
         return f"{self._counts[numbered]}."
 
 
-def numbering(properties: Element | None) -> tuple[str, int] | None:
-    """Which list a paragraph is an item of, and how deep in it."""
-    found = _in(properties, "numPr")
-    list_id = value(_in(found, "numId"))
-    return (list_id, min(_number(value(_in(found, "ilvl"))), 8)) if list_id and list_id != "0" else None
+def find_numbering(properties: Element | None) -> tuple[str, int] | None:
+    """The list that contains a paragraph, and its nesting level. None outside of lists."""
+    found = _find_child(properties, "numPr")
+    list_id = attribute_value(_find_child(found, "numId"))
+    return (
+        (list_id, min(_parse_number(attribute_value(_find_child(found, "ilvl"))), 8))
+        if list_id and list_id != "0"
+        else None
+    )
 
 
 def is_monospaced(run: Element) -> bool:
     fonts = run.find(f"{W}rPr/{W}rFonts")
-    return fonts is not None and bool(_MONOSPACED.search(fonts.get(f"{W}ascii", "")))
+    return fonts is not None and bool(_MONOSPACED_FONT.search(fonts.get(f"{W}ascii", "")))
 
 
-def value(element: Element | None) -> str:
+def attribute_value(element: Element | None) -> str:
     return element.get(f"{W}val", "") if element is not None else ""
 
 
-def _in(element: Element | None, name: str) -> Element | None:
+def _find_child(element: Element | None, name: str) -> Element | None:
     return element.find(f"{W}{name}") if element is not None else None
 
 
-def _number(text: str | None) -> int:
+def _parse_number(text: str | None) -> int:
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 4 else 0
 
 
 _DOCUMENT = "word/document.xml"
 _MATH_TEXT = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
-_UNSEEN = frozenset([f"{W}del", f"{W}moveFrom", f"{W}pPr", f"{W}rPr", f"{W}instrText", _FALLBACK, f"{W}pict"])
-_SHOWN = {f"{W}tab": "\t", f"{W}br": "\n", f"{W}cr": "\n", f"{W}noBreakHyphen": "\u2011"}
-_BOX = f"{W}txbxContent"
+_INVISIBLE = frozenset([f"{W}del", f"{W}moveFrom", f"{W}pPr", f"{W}rPr", f"{W}instrText", _FALLBACK, f"{W}pict"])
+_CHARACTERS = {f"{W}tab": "\t", f"{W}br": "\n", f"{W}cr": "\n", f"{W}noBreakHyphen": "\u2011"}
+_TEXT_BOX = f"{W}txbxContent"
 _NOTES = {f"{W}footnoteReference": "word/footnotes.xml", f"{W}endnoteReference": "word/endnotes.xml"}
-_DEEPEST_TABLE = 10
-_NO_TITLE = re.compile(r"(?:microsoft word - .*|untitled.*|document ?\d*|.*\.docx?)?", re.IGNORECASE)
+_MAX_TABLE_DEPTH = 10
+_NOT_A_TITLE = re.compile(r"(?:microsoft word - .*|untitled.*|document ?\d*|.*\.docx?)?", re.IGNORECASE)
 
 
-def read(file: Path) -> Draft:
+def read(file: Path) -> ParsedDocument:
     """The document. Raises Unreadable."""
-    with Archive(file) as archive:
+    with ZipArchive(file) as archive:
         if _DOCUMENT not in archive:
-            raise Unreadable("it is no Word file: word/document.xml is missing inside it; save it anew")
-        walk = _Walk(archive)
+            raise Unreadable("it is not a Word file: word/document.xml is missing inside it; save it again")
+        walker = _BodyWalker(archive)
         body = archive.xml(_DOCUMENT).find(f"{W}body")
         if body is not None:
-            walk.over(body)
-        parts = walk.finish()
-        heading = next((part.text for part in parts if part.kind is Kind.HEADING and part.level == 1), "")
-        return Draft(walk.title or heading or _said_title(archive), parts)
+            walker.walk(body)
+        parts = walker.finish()
+        heading = next((part.text for part in parts if part.kind is BlockKind.HEADING and part.level == 1), "")
+        return ParsedDocument(walker.title or heading or _metadata_title(archive), parts)
 
 
-def _said_title(archive: Archive) -> str:
-    """What the file says it is called, unless a program said it."""
+def _metadata_title(archive: ZipArchive) -> str:
+    """The title in the metadata, unless it is a placeholder that a program inserted."""
     if "docProps/core.xml" not in archive:
         return ""
     title = archive.xml("docProps/core.xml").findtext("{http://purl.org/dc/elements/1.1/}title") or ""
-    title = clean(title).replace("\n", " ")
-    return "" if _NO_TITLE.fullmatch(title) else title
+    title = normalize_text(title).replace("\n", " ")
+    return "" if _NOT_A_TITLE.fullmatch(title) else title
 
 
-class _Walk:
-    """One pass over the body of a document."""
+class _BodyWalker:
+    """Walks over the body of a document once and writes its parts."""
 
-    def __init__(self, archive: Archive) -> None:
+    def __init__(self, archive: ZipArchive) -> None:
         self.title = ""
-        self._writer = Writer()
-        self._styles = Styles.of(_part(archive, "word/styles.xml"))
-        self._numbers = Numbers(_part(archive, "word/numbering.xml"))
-        self._notes = {mark: _notes(_part(archive, name)) for mark, name in _NOTES.items()}
+        self._writer = DocumentWriter()
+        self._styles = StyleSheet.parse(_parse_part(archive, "word/styles.xml"))
+        self._numbers = ListNumbering(_parse_part(archive, "word/numbering.xml"))
+        self._notes = {mark: _parse_notes(_parse_part(archive, name)) for mark, name in _NOTES.items()}
         self._code: list[str] = []
         self._depth = 0
-        """How many items of lists are open."""
-        self._tables = 0
+        """How many list items are open."""
+        self._table_depth = 0
 
-    def over(self, container: Element) -> None:
+    def walk(self, container: Element) -> None:
         for element in container:
             if element.tag == f"{W}p":
-                self._paragraph(element)
+                self._write_paragraph(element)
             elif element.tag == f"{W}tbl":
                 self._end_code()
                 self._end_list()
-                self._table(element)
-            elif element.tag not in _UNSEEN and element.tag != f"{W}sectPr":
-                self.over(element)
+                self._write_table(element)
+            elif element.tag not in _INVISIBLE and element.tag != f"{W}sectPr":
+                self.walk(element)
 
-    def finish(self) -> tuple[Part, ...]:
+    def finish(self) -> tuple[DocumentPart, ...]:
         self._end_code()
         self._end_list()
         return self._writer.finish()
 
-    def _paragraph(self, paragraph: Element) -> None:
+    def _write_paragraph(self, paragraph: Element) -> None:
         properties = paragraph.find(f"{W}pPr")
-        style_id = value(properties.find(f"{W}pStyle")) if properties is not None else ""
-        styles = list(self._styles.line(style_id))
+        style_id = attribute_value(properties.find(f"{W}pStyle")) if properties is not None else ""
+        styles = list(self._styles.iterate_base_styles(style_id))
         if styles and styles[0].is_contents:
             return
-        text = "".join(_text(paragraph))
+        text = "".join(_iterate_text(paragraph))
         if any(style.is_code for style in styles) or (text.strip() and _is_all_monospaced(paragraph)):
             self._end_list()
             self._code.append(text.replace("\u2011", "-"))
@@ -223,15 +224,15 @@ class _Walk:
         self._end_code()
         self._write(text, level=self._level(style_id, properties), item=self._item(style_id, properties))
         if styles and styles[0].name == "title":
-            self.title = self.title or clean(text).replace("\n", " ")
-        self._beside(paragraph)
+            self.title = self.title or normalize_text(text).replace("\n", " ")
+        self._write_anchored_objects(paragraph)
 
     def _level(self, style_id: str, properties: Element | None) -> int:
-        outline = value(properties.find(f"{W}outlineLvl")) if properties is not None else ""
+        outline = attribute_value(properties.find(f"{W}outlineLvl")) if properties is not None else ""
         return int(outline) + 1 if outline.isdigit() and int(outline) < 9 else self._styles.level(style_id)
 
     def _item(self, style_id: str, properties: Element | None) -> tuple[str, int] | None:
-        return numbering(properties) or self._styles.numbering(style_id)
+        return find_numbering(properties) or self._styles.numbering(style_id)
 
     def _write(self, text: str, *, level: int, item: tuple[str, int] | None) -> None:
         if level and text.strip():
@@ -262,83 +263,83 @@ class _Walk:
             self._writer.code("\n".join(self._code))
             self._code = []
 
-    def _beside(self, paragraph: Element) -> None:
-        """What stands beside a paragraph or at its foot: text boxes and notes."""
-        for element in _seen(paragraph):
-            if element.tag == _BOX:
+    def _write_anchored_objects(self, paragraph: Element) -> None:
+        """Write the text boxes and notes that are anchored in a paragraph."""
+        for element in _iterate_visible(paragraph):
+            if element.tag == _TEXT_BOX:
                 self._end_list()
-                self.over(element)
+                self.walk(element)
             elif element.tag in _NOTES:
                 note = self._notes[element.tag].get(element.get(f"{W}id", ""), "")
                 self._writer.paragraph(note)
 
-    def _table(self, table: Element) -> None:
-        """A table of words; one that arranges other tables is a layout, and what is in it stands on its own."""
-        self._tables += 1
-        if self._tables > _DEEPEST_TABLE or table.find(f".//{W}tbl") is None:
-            self._writer.table([[_cell_text(cell) for cell in _cells(row)] for row in _rows(table)])
+    def _write_table(self, table: Element) -> None:
+        """Write a table. A table that contains tables is a layout table: its content is written as blocks."""
+        self._table_depth += 1
+        if self._table_depth > _MAX_TABLE_DEPTH or table.find(f".//{W}tbl") is None:
+            self._writer.table([[_cell_text(cell) for cell in _iterate_cells(row)] for row in _iterate_rows(table)])
         else:
-            for row in _rows(table):
-                for cell in _cells(row):
-                    self.over(cell)
-        self._tables -= 1
+            for row in _iterate_rows(table):
+                for cell in _iterate_cells(row):
+                    self.walk(cell)
+        self._table_depth -= 1
 
 
-def _part(archive: Archive, name: str) -> Element | None:
+def _parse_part(archive: ZipArchive, name: str) -> Element | None:
     return archive.xml(name) if name in archive else None
 
 
-def _notes(root: Element | None) -> dict[str, str]:
-    """The notes by their ids; the lines that separate them from the text are notes too, but not of words."""
+def _parse_notes(root: Element | None) -> dict[str, str]:
+    """The notes by their ids, without the separator lines, which Word also stores as notes."""
     if root is None:
         return {}
     return {note.get(f"{W}id", ""): _cell_text(note) for note in root if note.get(f"{W}type") is None}
 
 
 def _cell_text(cell: Element) -> str:
-    paragraphs = ("".join(_text(paragraph)).strip() for paragraph in cell.iter(f"{W}p"))
+    paragraphs = ("".join(_iterate_text(paragraph)).strip() for paragraph in cell.iter(f"{W}p"))
     return " ".join(text for text in paragraphs if text)
 
 
-def _rows(table: Element) -> Iterator[Element]:
-    return _nearest(table, f"{W}tr")
+def _iterate_rows(table: Element) -> Iterator[Element]:
+    return _iterate_outermost(table, f"{W}tr")
 
 
-def _cells(row: Element) -> Iterator[Element]:
-    return _nearest(row, f"{W}tc")
+def _iterate_cells(row: Element) -> Iterator[Element]:
+    return _iterate_outermost(row, f"{W}tc")
 
 
-def _nearest(root: Element, tag: str) -> Iterator[Element]:
-    """The elements of this kind that are not inside another one of it."""
-    waiting = list(reversed(root))
-    while waiting:
-        element = waiting.pop()
+def _iterate_outermost(root: Element, tag: str) -> Iterator[Element]:
+    """The elements with this tag that are not nested in each other."""
+    pending = list(reversed(root))
+    while pending:
+        element = pending.pop()
         if element.tag == tag:
             yield element
-        elif element.tag not in _UNSEEN:
-            waiting.extend(reversed(element))
+        elif element.tag not in _INVISIBLE:
+            pending.extend(reversed(element))
 
 
-def _seen(root: Element) -> Iterator[Element]:
-    """What is inside an element in its order, without what was deleted, and not what is inside of boxes."""
-    waiting = list(reversed(root))
-    while waiting:
-        element = waiting.pop()
-        if element.tag in _UNSEEN or (element.tag == f"{W}r" and element.find(f"{W}rPr/{W}vanish") is not None):
+def _iterate_visible(root: Element) -> Iterator[Element]:
+    """The descendants of an element in order, without deleted text and the content of text boxes."""
+    pending = list(reversed(root))
+    while pending:
+        element = pending.pop()
+        if element.tag in _INVISIBLE or (element.tag == f"{W}r" and element.find(f"{W}rPr/{W}vanish") is not None):
             continue
         yield element
-        if element.tag != _BOX:
-            waiting.extend(reversed(element))
+        if element.tag != _TEXT_BOX:
+            pending.extend(reversed(element))
 
 
-def _text(paragraph: Element) -> Iterator[str]:
-    for element in _seen(paragraph):
+def _iterate_text(paragraph: Element) -> Iterator[str]:
+    for element in _iterate_visible(paragraph):
         if element.tag in (f"{W}t", _MATH_TEXT):
             yield element.text or ""
-        elif element.tag in _SHOWN:
-            yield _SHOWN[element.tag]
+        elif element.tag in _CHARACTERS:
+            yield _CHARACTERS[element.tag]
 
 
 def _is_all_monospaced(paragraph: Element) -> bool:
-    runs = [run for run in _seen(paragraph) if run.tag == f"{W}r" and "".join(_text(run)).strip()]
+    runs = [run for run in _iterate_visible(paragraph) if run.tag == f"{W}r" and "".join(_iterate_text(run)).strip()]
     return bool(runs) and all(map(is_monospaced, runs))

@@ -1,4 +1,4 @@
-"""EPUB: a book as a zip of XHTML files. Each file of its reading order is a page of its own."""
+"""EPUB: a zip archive of XHTML files. Each file in the reading order is one page."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from bythebook.sources import Unreadable
-from bythebook.sources.document import Draft, clean
+from bythebook.sources.document import ParsedDocument, normalize_text
 from bythebook.sources.readers import html
-from bythebook.sources.readers.zip_archive import Archive
+from bythebook.sources.readers.zip_archive import ZipArchive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
 _FONTS_ONLY = frozenset(["http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC"])
-_PAGES = frozenset(["application/xhtml+xml", "text/html", "application/x-dtbook+xml", ""])
-_HEAD = 100_000
-"""Bytes at the beginning of a file in which a page has its first word, or is a picture."""
-_EMPTY_ELEMENT = re.compile(r"<([A-Za-z][\w:.-]*)((?:\s[^<>]*?)?)/>")
-_TRULY_EMPTY = frozenset(
+_PAGE_MEDIA_TYPES = frozenset(["application/xhtml+xml", "text/html", "application/x-dtbook+xml", ""])
+_HEAD_BYTES = 100_000
+"""Bytes in which the first word of a page must occur. Otherwise the page is only an image."""
+_SELF_CLOSING = re.compile(r"<([A-Za-z][\w:.-]*)((?:\s[^<>]*?)?)/>")
+_VOID_ELEMENTS = frozenset(
     "area base br col embed hr img input link meta param source track wbr".split(),
 )
 _NO_TEXT = re.compile(
@@ -41,38 +41,38 @@ class _Book:
     title: str
     spine: tuple[str, ...]
     titles: dict[str, str]
-    """What the table of contents calls a file, by its path inside the archive."""
+    """The titles in the table of contents, by the path inside the archive."""
 
 
-def chapters(file: Path) -> list[str]:
-    """The files with text in reading order. Raises Unreadable."""
-    with Archive(file) as archive:
-        found = [path for path in _book_of(archive).spine if _is_text(archive, path)]
+def list_chapters(file: Path) -> list[str]:
+    """The paths of the files with text, in reading order. Raises Unreadable."""
+    with ZipArchive(file) as archive:
+        found = [path for path in _parse_book(archive).spine if _has_text(archive, path)]
     if not found:
         raise Unreadable("there is no text in it")
     return found
 
 
-def read(file: Path, *, part: str) -> Draft:
+def read(file: Path, *, part: str) -> ParsedDocument:
     """One file of the book. Raises Unreadable."""
-    with Archive(file) as archive:
-        book = _opened(str(file), file.stat().st_mtime_ns)
-        source = _decoded(archive.content(part))
-    draft = html.read(_as_html(source))
-    return Draft(_title(book, part, draft), draft.parts, module_name=book.title)
+    with ZipArchive(file) as archive:
+        book = _open_book(str(file), file.stat().st_mtime_ns)
+        source = _decode(archive.content(part))
+    draft = html.read(_xhtml_to_html(source))
+    return ParsedDocument(_find_title(book, part, draft), draft.parts, module_name=book.title)
 
 
 @lru_cache(maxsize=1)
-def _opened(file: str, _modified: int) -> _Book:
-    """The book whose chapters are read one after another."""
+def _open_book(file: str, _modified: int) -> _Book:
+    """The parsed book. Chapters of one book are read in sequence, so one entry is enough."""
     from pathlib import Path
 
-    with Archive(Path(file)) as archive:
-        return _book_of(archive)
+    with ZipArchive(Path(file)) as archive:
+        return _parse_book(archive)
 
 
-def _title(book: _Book, part: str, draft: Draft) -> str:
-    """As the table of contents has it, without the number it may put in front of the page's own heading."""
+def _find_title(book: _Book, part: str, draft: ParsedDocument) -> str:
+    """The title in the table of contents, or the page's heading if that title only adds a number to it."""
     named = ""
     for path in book.spine:
         named = book.titles.get(path, named)
@@ -82,103 +82,103 @@ def _title(book: _Book, part: str, draft: Draft) -> str:
     return heading if heading and (not named or heading in named) else named or draft.title
 
 
-def _book_of(archive: Archive) -> _Book:
+def _parse_book(archive: ZipArchive) -> _Book:
     if _CONTAINER not in archive:
-        raise Unreadable("it is no EPUB: META-INF/container.xml is missing inside it; save it anew")
-    _refuse_locked(archive)
-    root = next((e.get("full-path") for e in _all(archive.xml(_CONTAINER), "rootfile")), None)
+        raise Unreadable("it is not an EPUB: META-INF/container.xml is missing inside it; save it again")
+    _check_encryption(archive)
+    root = next((e.get("full-path") for e in _iterate_by_name(archive.xml(_CONTAINER), "rootfile")), None)
     if not root:
-        raise Unreadable("META-INF/container.xml inside it names no book; save it anew")
+        raise Unreadable("META-INF/container.xml inside it names no book; save it again")
     package = archive.xml(root)
-    items = {item.get("id", ""): item for item in _all(package, "item")}
-    spine = tuple(dict.fromkeys(_spine(package, items, root)))
+    items = {item.get("id", ""): item for item in _iterate_by_name(package, "item")}
+    spine = tuple(dict.fromkeys(_parse_spine(package, items, root)))
     titles: dict[str, str] = {}
-    for path in _tables_of_contents(package, items, root):
+    for path in _find_tables_of_contents(package, items, root):
         if path in archive:
-            titles = _ncx_titles(archive, path) if path.endswith(".ncx") else _nav_titles(archive, path)
+            titles = _parse_ncx(archive, path) if path.endswith(".ncx") else _parse_nav(archive, path)
             if titles:
                 break
-    title = next((clean("".join(e.itertext())) for e in _all(package, "title")), "")
+    title = next((normalize_text("".join(e.itertext())) for e in _iterate_by_name(package, "title")), "")
     return _Book(title.replace("\n", " "), spine, titles)
 
 
-def _refuse_locked(archive: Archive) -> None:
+def _check_encryption(archive: ZipArchive) -> None:
     if _ENCRYPTION in archive:
-        methods = {e.get("Algorithm") for e in _all(archive.xml(_ENCRYPTION), "EncryptionMethod")}
+        methods = {e.get("Algorithm") for e in _iterate_by_name(archive.xml(_ENCRYPTION), "EncryptionMethod")}
         if methods - _FONTS_ONLY:
             raise Unreadable("it is locked to a reading program (DRM); ask for a copy that is not")
 
 
-def _spine(package: Element, items: dict[str, Element], root: str) -> Iterator[str]:
-    for reference in _all(package, "itemref"):
+def _parse_spine(package: Element, items: dict[str, Element], root: str) -> Iterator[str]:
+    for reference in _iterate_by_name(package, "itemref"):
         item = items.get(reference.get("idref", ""))
         if item is None or reference.get("linear") == "no" or "nav" in (item.get("properties") or "").split():
             continue
-        if item.get("media-type", "") in _PAGES:
-            yield _inside(root, item.get("href", ""))
+        if item.get("media-type", "") in _PAGE_MEDIA_TYPES:
+            yield _resolve_path(root, item.get("href", ""))
 
 
-def _tables_of_contents(package: Element, items: dict[str, Element], root: str) -> Iterator[str]:
-    """The newer kind first; many books have both."""
+def _find_tables_of_contents(package: Element, items: dict[str, Element], root: str) -> Iterator[str]:
+    """Paths of the tables of contents: EPUB 3 first, then NCX. Many books have both."""
     for item in items.values():
         if "nav" in (item.get("properties") or "").split():
-            yield _inside(root, item.get("href", ""))
-    named = next((spine.get("toc", "") for spine in _all(package, "spine")), "")
+            yield _resolve_path(root, item.get("href", ""))
+    named = next((spine.get("toc", "") for spine in _iterate_by_name(package, "spine")), "")
     for item in items.values():
         if item.get("id") == named or item.get("media-type") == "application/x-dtbncx+xml":
-            yield _inside(root, item.get("href", ""))
+            yield _resolve_path(root, item.get("href", ""))
 
 
-def _ncx_titles(archive: Archive, path: str) -> dict[str, str]:
+def _parse_ncx(archive: ZipArchive, path: str) -> dict[str, str]:
     titles: dict[str, str] = {}
-    for point in _all(archive.xml(path), "navPoint"):
-        target = next((e.get("src", "") for e in _all(point, "content")), "")
-        text = next(("".join(e.itertext()) for e in _all(point, "text")), "")
-        _name(titles, _inside(path, target), text)
+    for point in _iterate_by_name(archive.xml(path), "navPoint"):
+        target = next((e.get("src", "") for e in _iterate_by_name(point, "content")), "")
+        text = next(("".join(e.itertext()) for e in _iterate_by_name(point, "text")), "")
+        _add_title(titles, _resolve_path(path, target), text)
     return titles
 
 
-def _nav_titles(archive: Archive, path: str) -> dict[str, str]:
+def _parse_nav(archive: ZipArchive, path: str) -> dict[str, str]:
     from selectolax.lexbor import LexborHTMLParser
 
     titles: dict[str, str] = {}
-    tree = LexborHTMLParser(_as_html(_decoded(archive.content(path))))
-    # A book may have lists of its pages and of its pictures too; the contents come first.
+    tree = LexborHTMLParser(_xhtml_to_html(_decode(archive.content(path))))
+    # A navigation document may also list pages and images. The table of contents comes first.
     nav = tree.css_first("nav[epub\\:type~=toc], nav[role=doc-toc], nav")
     for link in nav.css("a[href]") if nav is not None else []:
-        _name(titles, _inside(path, link.attributes.get("href") or ""), link.text())
+        _add_title(titles, _resolve_path(path, link.attributes.get("href") or ""), link.text())
     return titles
 
 
-def _name(titles: dict[str, str], path: str, text: str) -> None:
-    """The first entry that leads into a file names it; further ones name its sections."""
-    text = clean(text).replace("\n", " ")
+def _add_title(titles: dict[str, str], path: str, text: str) -> None:
+    """Only the first entry for a file is its title; later ones are titles of its sections."""
+    text = normalize_text(text).replace("\n", " ")
     if text:
         titles.setdefault(path, text)
 
 
-def _inside(base: str, href: str) -> str:
-    """The path in the archive that `href` leads to from the file `base`; one that leads out of it leads nowhere."""
+def _resolve_path(base: str, href: str) -> str:
+    """The path of `href` in the archive, relative to the file `base`. It cannot leave the archive."""
     path = unquote(href.partition("#")[0])
     return posixpath.normpath(posixpath.join(posixpath.dirname(base), path)).lstrip("/")
 
 
-def _all(root: Element, name: str) -> Iterator[Element]:
-    """The elements of this name, in whichever namespace."""
+def _iterate_by_name(root: Element, name: str) -> Iterator[Element]:
+    """The elements with this local name, in any namespace."""
     return (e for e in root.iter() if isinstance(e.tag, str) and e.tag.rpartition("}")[2] == name)
 
 
-def _is_text(archive: Archive, path: str) -> bool:
-    """Whether there are words on a page, and not only a picture. Reading it will say why it cannot be unpacked."""
+def _has_text(archive: ZipArchive, path: str) -> bool:
+    """Whether a page has words and not only an image. True if it cannot be unpacked: reading it reports the reason."""
     try:
-        start = archive.head(path, _HEAD)
-        source = _decoded(start)
+        start = archive.head(path, _HEAD_BYTES)
+        source = _decode(start)
     except Unreadable:
         return True
-    return len(start) == _HEAD or bool(_LETTER.search(_NO_TEXT.sub(" ", source)))
+    return len(start) == _HEAD_BYTES or bool(_LETTER.search(_NO_TEXT.sub(" ", source)))
 
 
-def _decoded(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     declared = _DECLARED.match(data)
     encoding = declared[1].decode("ascii").lower() if declared else "utf-8"
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -189,6 +189,6 @@ def _decoded(data: bytes) -> str:
         raise Unreadable(f"it is not {encoding.upper()}, as it says; save it as UTF-8") from exc
 
 
-def _as_html(source: str) -> str:
-    """XHTML as a browser reads HTML: there only some elements can be closed where they open."""
-    return _EMPTY_ELEMENT.sub(lambda m: m[0] if m[1].lower() in _TRULY_EMPTY else f"<{m[1]}{m[2]}></{m[1]}>", source)
+def _xhtml_to_html(source: str) -> str:
+    """Expand self-closing elements. An HTML parser honours self-closing syntax only for void elements."""
+    return _SELF_CLOSING.sub(lambda m: m[0] if m[1].lower() in _VOID_ELEMENTS else f"<{m[1]}{m[2]}></{m[1]}>", source)

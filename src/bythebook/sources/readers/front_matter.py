@@ -1,4 +1,4 @@
-"""Front matter: what an author says about a page above its first line."""
+"""Front matter: YAML or TOML fields above the first line of a page."""
 
 from __future__ import annotations
 
@@ -15,26 +15,25 @@ _TOML = re.compile(r"\+\+\+[ \t]*\n(.*?)(?:^|\n)\+\+\+[ \t]*(?:\n|$)", re.DOTALL
 
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """The fields that decide what a page is called and where it is published. Empty where the author is silent."""
+    """The fields that determine the title and URL of a page. Empty if not set."""
 
     title: str = ""
     slug: str = ""
     id: str = ""
 
 
-def split(text: str) -> tuple[FrontMatter, str]:
-    """The front matter and the rest of the document.
+def parse_front_matter(text: str) -> tuple[FrontMatter, str]:
+    """Split a document into its front matter and its body. Raises Unreadable if the fields are not valid.
 
-    Text between two rules that is no list of fields is part of the document. Raises Unreadable for fields that
-    cannot be parsed.
+    Text between two rules that is not a mapping is part of the document.
     """
-    known, rest = fields(text)
-    return FrontMatter(*(_word(known.get(name)) for name in ("title", "slug", "id"))), rest
+    known, rest = parse_fields(text)
+    return FrontMatter(*(_to_text(known.get(name)) for name in ("title", "slug", "id"))), rest
 
 
-def fields(text: str) -> tuple[dict[Any, Any], str]:
-    """Everything the front matter says, by its name, and the rest of the document. Raises as `split` does."""
-    for pattern, load in ((_YAML, _yaml), (_TOML, _toml)):
+def parse_fields(text: str) -> tuple[dict[Any, Any], str]:
+    """All fields of the front matter, and the body of the document. Raises Unreadable if they are not valid."""
+    for pattern, load in ((_YAML, _load_yaml), (_TOML, _load_toml)):
         match = pattern.match(text)
         if match:
             found = load(match[1])
@@ -43,7 +42,7 @@ def fields(text: str) -> tuple[dict[Any, Any], str]:
     return {}, text
 
 
-def _yaml(source: str) -> dict[Any, Any] | None:
+def _load_yaml(source: str) -> dict[Any, Any] | None:
     import yaml
 
     try:
@@ -59,12 +58,12 @@ def _yaml(source: str) -> dict[Any, Any] | None:
     return fields if isinstance(fields, dict) else None
 
 
-def _toml(source: str) -> dict[Any, Any] | None:
+def _load_toml(source: str) -> dict[Any, Any] | None:
     try:
         return tomllib.loads(source)
     except (tomllib.TOMLDecodeError, RecursionError) as exc:
         raise Unreadable(f"its front matter is not valid TOML: {exc}") from exc
 
 
-def _word(value: object) -> str:
+def _to_text(value: object) -> str:
     return str(value).strip() if isinstance(value, str | int | float) and not isinstance(value, bool) else ""

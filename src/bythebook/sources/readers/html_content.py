@@ -1,6 +1,6 @@
-"""What counts in a tree of HTML: which part of it is the content, and what in that is only furniture.
+"""Content extraction: which part of an HTML page is the content, and which elements of it are not shown to readers.
 
-Density: where the words of a page are, if it does not mark its content in any way we know.
+If no known selector matches, the content is the element with the highest density of text outside of links and menus.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BLOCKS = frozenset(
         *("summary", "caption", "tbody", "thead", "tfoot", "tr", "td", "th", "html"),
     ]
 )
-_FURNITURE = frozenset(
+_IGNORED_TAGS = frozenset(
     [
         *(
             "script",
@@ -65,7 +65,7 @@ _FURNITURE = frozenset(
         ),
     ]
 )
-_FURNITURE_CLASSES = frozenset(
+_IGNORED_CLASSES = frozenset(
     [
         *("headerlink", "hash-link", "header-anchor", "anchor-link", "anchorjs-link", "heading-anchor", "anchor-icon"),
         *("footnote-backref", "footnote-ref", "footnote-reference", "fn-backref", "linenos", "lineno", "linenodiv"),
@@ -93,36 +93,36 @@ _FURNITURE_CLASSES = frozenset(
         *("share-buttons", "social-share", "sharedaddy", "post-navigation", "comments-area", "comment-respond"),
     ]
 )
-_FURNITURE_ROLES = frozenset(["navigation", "banner", "contentinfo", "search", "dialog", "alertdialog", "tooltip"])
-_ASIDE_OF_THE_TEXT = re.compile(r"admonition|callout|alert|note|tip|warning|caution|danger|topic|aside")
-_INVISIBLE = re.compile(r"display:none|visibility:hidden|font-size:0(?:[a-z%]*)(?=;|!|$)")
+_IGNORED_ROLES = frozenset(["navigation", "banner", "contentinfo", "search", "dialog", "alertdialog", "tooltip"])
+_CONTENT_ASIDE = re.compile(r"admonition|callout|alert|note|tip|warning|caution|danger|topic|aside")
+_INVISIBLE_STYLE = re.compile(r"display:none|visibility:hidden|font-size:0(?:[a-z%]*)(?=;|!|$)")
 _SHOWN_HIDDEN_ROLES = frozenset(["tabpanel"])
-_CONTENT = (
+_CONTENT_SELECTORS = (
     *(".theme-doc-markdown", "article.md-content__inner", "article.bd-article", "#furo-main-content", "div.vp-doc"),
     *("[itemprop=articleBody]", "div.body", "article", "main", "[role=main]", ".md-content", "div.document"),
 )
-_BEFORE_THE_SITE = {"docusaurus": " | ", "mkdocs": " - "}
-_A_SCREENFUL = 1_000
-_PANELS = "[role=tabpanel], .tabbed-block, .vp-code-group > .blocks > div"
+_TITLE_SEPARATORS = {"docusaurus": " | ", "mkdocs": " - "}
+_LONG_PAGE = 1_000
+_PANEL_SELECTOR = "[role=tabpanel], .tabbed-block, .vp-code-group > .blocks > div"
 _LANGUAGE = re.compile(r"(?:^|\s)(?:(?:language|lang|highlight)-(?:source-)?|brush:\s*)([\w+#.-]+)")
-_BEYOND_CODE = frozenset(["article", "body", "html", "li", "main", "section", "dd"])
+_NOT_AROUND_CODE = frozenset(["article", "body", "html", "li", "main", "section", "dd"])
 _NO_LANGUAGE = frozenset(["default", "none", "text", "plaintext", "undefined", "source"])
 
 
-def content(tree: LexborHTMLParser) -> LexborNode | None:
-    """The node that holds what the page is about, as its generator marks it; None where nothing is marked."""
-    for selector in _CONTENT:
+def find_content(tree: LexborHTMLParser) -> LexborNode | None:
+    """The element that the generator marks as the content, or None if no known selector matches."""
+    for selector in _CONTENT_SELECTORS:
         found = tree.css(selector)
-        if len(found) == 1 and found[0].text(strip=True) and not _is_a_teaser(found[0], tree):
+        if len(found) == 1 and found[0].text(strip=True) and not _is_teaser(found[0], tree):
             return found[0]
     return None
 
 
-def _is_a_teaser(article: LexborNode, tree: LexborHTMLParser) -> bool:
-    """Whether an article is only a small part of what the page is about."""
+def _is_teaser(article: LexborNode, tree: LexborHTMLParser) -> bool:
+    """Whether an article is only a small part of a long page."""
     main = tree.css_first("main") if article.tag == "article" else None
     words = len(main.text(strip=True)) if main is not None else 0
-    return words > _A_SCREENFUL and 4 * len(article.text(strip=True)) < words
+    return words > _LONG_PAGE and 4 * len(article.text(strip=True)) < words
 
 
 def document_title(tree: LexborHTMLParser) -> str:
@@ -130,52 +130,52 @@ def document_title(tree: LexborHTMLParser) -> str:
     return " ".join(node.text().split()) if node is not None else ""
 
 
-def own_title(tree: LexborHTMLParser) -> str:
-    """What the author called the page, where its generator is known to write that before the name of the site.
+def page_title(tree: LexborHTMLParser) -> str:
+    """The page title without the site name, if the generator is known to append the site name.
 
-    It need not be the top heading, and is what the same page is called when it is read from its source.
+    It can differ from the top heading, and equals the title of the same page when it is read from its source file.
     """
     generator = tree.css_first("meta[name=generator]")
     name = ((generator.attributes.get("content") or "") if generator is not None else "").lower()
-    for known, mark in _BEFORE_THE_SITE.items():
+    for known, mark in _TITLE_SEPARATORS.items():
         if name.startswith(known):
             return document_title(tree).rpartition(mark)[0]
     return ""
 
 
-def is_furniture(node: LexborNode) -> bool:
-    """Whether a reader of the text does not see this, or sees it on every page."""
+def is_hidden_or_navigation(node: LexborNode) -> bool:
+    """Whether an element is invisible, or repeated on every page of the site."""
     tag, attributes = node.tag or "", node.attributes
-    if tag in _FURNITURE:
+    if tag in _IGNORED_TAGS:
         return True
     if not attributes:
         return tag == "aside"
     classes = set((attributes.get("class") or "").split())
-    if classes & _FURNITURE_CLASSES or "data-footnote-ref" in attributes or attributes.get("role") == "doc-noteref":
+    if classes & _IGNORED_CLASSES or "data-footnote-ref" in attributes or attributes.get("role") == "doc-noteref":
         return True
-    if attributes.get("role") in _FURNITURE_ROLES or "data-copybutton" in attributes:
+    if attributes.get("role") in _IGNORED_ROLES or "data-copybutton" in attributes:
         return True
     if tag == "aside":
-        return not _ASIDE_OF_THE_TEXT.search(attributes.get("class") or "") and not _is_sidebar_of_the_text(node)
-    return _is_hidden(attributes) or (tag == "a" and _is_mark(node, attributes))
+        return not _CONTENT_ASIDE.search(attributes.get("class") or "") and not _is_sphinx_sidebar(node)
+    return _is_hidden(attributes) or (tag == "a" and _is_permalink(node, attributes))
 
 
-def _is_sidebar_of_the_text(aside: LexborNode) -> bool:
-    """Sphinx has sidebars that are written into the text; they carry a title of their own."""
+def _is_sphinx_sidebar(aside: LexborNode) -> bool:
+    """Whether it is a Sphinx sidebar, which is part of the text and has a title."""
     first = aside.css_first("p, div")
     return first is not None and "sidebar-title" in (first.attributes.get("class") or "").split()
 
 
 def _is_hidden(attributes: dict[str, str | None]) -> bool:
     if "hidden" in attributes:
-        # The tabs behind the open one are hidden until their label is clicked; they are still text of the page.
+        # Inactive tab panels are hidden until their tab is clicked, but they are text of the page.
         return attributes.get("role") not in _SHOWN_HIDDEN_ROLES
     style = (attributes.get("style") or "").replace(" ", "").lower()
-    return _INVISIBLE.search(style) is not None
+    return _INVISIBLE_STYLE.search(style) is not None
 
 
-def _is_mark(node: LexborNode, attributes: dict[str, str | None]) -> bool:
-    """A link to where it stands: the sign beside a heading."""
+def _is_permalink(node: LexborNode, attributes: dict[str, str | None]) -> bool:
+    """Whether it is a permalink: a sign after a heading that links to the heading."""
     if not (attributes.get("href") or "").startswith("#"):
         return False
     return attributes.get("aria-hidden") == "true" or node.text(strip=True).strip("\u200b") in {
@@ -188,10 +188,10 @@ def _is_mark(node: LexborNode, attributes: dict[str, str | None]) -> bool:
     }
 
 
-def language_of(pre: LexborNode) -> str:
-    """The language a generator noted on the code, or around it."""
+def find_language(pre: LexborNode) -> str:
+    """The language in a class of the code element or of an element around it."""
     node: LexborNode | None = pre.css_first("code") or pre
-    while node is not None and node.tag not in _BEYOND_CODE:
+    while node is not None and node.tag not in _NOT_AROUND_CODE:
         match = _LANGUAGE.search(node.attributes.get("class") or "")
         if match and match[1] not in _NO_LANGUAGE:
             return match[1]
@@ -199,17 +199,17 @@ def language_of(pre: LexborNode) -> str:
     return ""
 
 
-def anchor_of(heading: LexborNode, firsts: dict[int, int]) -> str:
-    """The id that leads to a heading: its own, one inside it, or that of the section it opens.
+def find_anchor(heading: LexborNode, firsts: dict[int, int]) -> str:
+    """The id for links to a heading: its own id, an id inside it, or the id of the section that it begins.
 
-    `firsts` remembers the first heading of each section, so that a long one is searched once.
+    `firsts` caches the first heading of each section, so that a long section is searched only once.
     """
     if heading.attributes.get("id"):
         return heading.attributes["id"] or ""
     inner = heading.css_first("a[id], span[id], a[name]")
     if inner is not None:
         return inner.attributes.get("id") or inner.attributes.get("name") or ""
-    section = _section_of(heading)
+    section = _find_section(heading)
     if section is None:
         return ""
     if section.mem_id not in firsts:
@@ -218,7 +218,7 @@ def anchor_of(heading: LexborNode, firsts: dict[int, int]) -> str:
     return (section.attributes.get("id") or "") if firsts[section.mem_id] == heading.mem_id else ""
 
 
-def _section_of(heading: LexborNode) -> LexborNode | None:
+def _find_section(heading: LexborNode) -> LexborNode | None:
     parent = heading.parent
     if parent is not None and parent.tag == "header":
         parent = parent.parent
@@ -227,21 +227,21 @@ def _section_of(heading: LexborNode) -> LexborNode | None:
     return parent
 
 
-def labelled_panels(tabs: LexborNode) -> list[tuple[LexborNode, str]]:
-    """The panels that belong to a row of tabs, each with the words on its tab."""
+def find_labelled_panels(tabs: LexborNode) -> list[tuple[LexborNode, str]]:
+    """The panels of a tab list, each with the label of its tab."""
     labels = [" ".join(node.text().split()) for node in tabs.css("[role=tab], label")]
     around = tabs.parent
     panels: list[LexborNode] = []
     for _ in range(3):
         if around is None or panels:
             break
-        panels = [node for node in around.css(_PANELS) if not _is_nested(node, around)]
+        panels = [node for node in around.css(_PANEL_SELECTOR) if not _is_nested(node, around)]
         around = around.parent
     return list(zip(panels, labels, strict=False)) if len(panels) == len(labels) else []
 
 
 def _is_nested(panel: LexborNode, around: LexborNode) -> bool:
-    """Whether a panel is inside another one of the same set."""
+    """Whether a panel is inside another panel below `around`."""
     node = panel.parent
     while node is not None and node.mem_id != around.mem_id:
         if node.attributes.get("role") == "tabpanel" or "tabbed-block" in (node.attributes.get("class") or "").split():
@@ -250,7 +250,7 @@ def _is_nested(panel: LexborNode, around: LexborNode) -> bool:
     return False
 
 
-def is_row_of_tabs(node: LexborNode) -> bool:
+def is_tab_list(node: LexborNode) -> bool:
     classes = (node.attributes.get("class") or "").split()
     return node.attributes.get("role") == "tablist" or "tabbed-labels" in classes or _is_code_group(node, classes)
 
@@ -262,44 +262,44 @@ def _is_code_group(node: LexborNode, classes: list[str]) -> bool:
     )
 
 
-_SHARE = 0.8
-"""The part of the running text that an element must hold to be taken for its parent."""
-_FEWEST_WORDS = 20
-_NAMES = re.compile(
+_MIN_SHARE = 0.8
+"""The share of its parent's words that a child must contain to replace the parent."""
+_MIN_WORDS = 20
+_BOILERPLATE_NAME = re.compile(
     r"(?:^|[-_\s])(?:header|top|logo|nav|navbar|navigation|menu|sidebar|side-?bar|footer|foot|breadcrumbs?|cookies?|consent|gdpr|banner"
     r"|masthead|toc|pagination|pager|share|sharing|social|comments?|related|advert\w*|ads?|promo|newsletter|subscribe)"
     r"(?:$|[-_\s])",
     re.I,
 )
-"""How people who write their own pages call what surrounds the text."""
+"""Class names and ids of boilerplate elements on handwritten pages."""
 _CONTAINERS = frozenset(["div", "section", "td", "center", "article", "table", "tbody", "tr"])
-_WEIGHTLESS = frozenset(["a", "nav", "footer", "script", "style", "form", "select", "button", "noscript", "template"])
-_SURROUNDINGS = frozenset(["div", "section", "ul", "ol", "aside", "td", "p", "table", "header", "center"])
+_UNCOUNTED = frozenset(["a", "nav", "footer", "script", "style", "form", "select", "button", "noscript", "template"])
+_BOILERPLATE_TAGS = frozenset(["div", "section", "ul", "ol", "aside", "td", "p", "table", "header", "center"])
 
 
-def densest(body: LexborNode) -> LexborNode:
-    """The innermost element that holds most of the running text: text that is not a link and not in a menu."""
-    weights: dict[int, int] = {}
-    _weigh(body, weights)
-    here = body
+def find_densest_element(body: LexborNode) -> LexborNode:
+    """The innermost element that contains most of the words outside of links and menus."""
+    words_below: dict[int, int] = {}
+    _count_words(body, words_below)
+    densest = body
     while True:
         heaviest = max(
-            (child for child in here.iter(include_text=False) if child.tag in _CONTAINERS),
-            key=lambda child: weights.get(child.mem_id, 0),
+            (child for child in densest.iter(include_text=False) if child.tag in _CONTAINERS),
+            key=lambda child: words_below.get(child.mem_id, 0),
             default=None,
         )
-        if heaviest is None or weights.get(heaviest.mem_id, 0) < max(
-            _FEWEST_WORDS, _SHARE * weights.get(here.mem_id, 0)
+        if heaviest is None or words_below.get(heaviest.mem_id, 0) < max(
+            _MIN_WORDS, _MIN_SHARE * words_below.get(densest.mem_id, 0)
         ):
-            return here
-        here = heaviest
+            return densest
+        densest = heaviest
 
 
-def is_surrounding(node: LexborNode) -> bool:
-    """Whether an element is named like a menu or a footer, or consists of little but links."""
-    if node.tag not in _SURROUNDINGS:
+def is_boilerplate(node: LexborNode) -> bool:
+    """Whether an element has the name of a menu or footer, or consists mostly of links."""
+    if node.tag not in _BOILERPLATE_TAGS:
         return False
-    if _is_named_so(node):
+    if _has_boilerplate_name(node):
         return True
     return node.tag in ("ul", "ol", "div", "p", "td") and _is_menu(node)
 
@@ -312,26 +312,26 @@ def _is_menu(node: LexborNode) -> bool:
     return linked > 0.8 * len(node.text(strip=True))
 
 
-def _weigh(root: LexborNode, weights: dict[int, int]) -> None:
-    """Count the words below each element, but for those of links and of what is named like a menu."""
+def _count_words(root: LexborNode, words_below: dict[int, int]) -> None:
+    """Count the words below each element, except those in links and boilerplate."""
     order: list[LexborNode] = []
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
+    pending = [root]
+    while pending:
+        node = pending.pop()
         order.append(node)
         for child in node.iter(include_text=True):
             if child.is_text_node:
                 words = len((child.text_content or "").split())
-                weights[node.mem_id] = weights.get(node.mem_id, 0) + words
-            elif child.is_element_node and child.tag not in _WEIGHTLESS and not _is_named_so(child):
-                waiting.append(child)
+                words_below[node.mem_id] = words_below.get(node.mem_id, 0) + words
+            elif child.is_element_node and child.tag not in _UNCOUNTED and not _has_boilerplate_name(child):
+                pending.append(child)
     for node in reversed(order):
         if node.mem_id != root.mem_id and node.parent is not None:
-            weights[node.parent.mem_id] = weights.get(node.parent.mem_id, 0) + weights.get(node.mem_id, 0)
+            words_below[node.parent.mem_id] = words_below.get(node.parent.mem_id, 0) + words_below.get(node.mem_id, 0)
 
 
-def _is_named_so(node: LexborNode) -> bool:
-    if node.tag not in _SURROUNDINGS:
+def _has_boilerplate_name(node: LexborNode) -> bool:
+    if node.tag not in _BOILERPLATE_TAGS:
         return False
     named = f"{node.attributes.get('id') or ''} {node.attributes.get('class') or ''}"
-    return bool(_NAMES.search(named)) and node.css_first("h1, pre") is None
+    return bool(_BOILERPLATE_NAME.search(named)) and node.css_first("h1, pre") is None

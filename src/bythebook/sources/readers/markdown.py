@@ -1,11 +1,7 @@
-"""Markdown, in the dialects of the common documentation generators.
+"""Markdown in the dialects of common documentation generators, including MyST.
 
-Blocks that documentation generators add to Markdown, as rules for the parser.
-
-Admonitions, tabs, footnotes and include markers come in many spellings; a reader of the published page sees only a
-label and what is below it.
-
-MyST: the directives and roles of Sphinx, written in Markdown.
+Admonitions, tabs, footnotes and include markers have a different syntax in each dialect. A parser rule reduces them to
+what the published page shows: a label and the content below it. MyST adds the directives and roles of Sphinx.
 """
 
 from __future__ import annotations
@@ -19,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from markdown_it import MarkdownIt
 
-from bythebook.sources import Kind, Unreadable
-from bythebook.sources.document import Draft, Part, Writer
-from bythebook.sources.projects import USUAL_SLUGS, Slugs, Style
+from bythebook.sources import BlockKind, Unreadable
+from bythebook.sources.document import DocumentPart, DocumentWriter, ParsedDocument
+from bythebook.sources.projects import DEFAULT_SLUGS, SlugOptions, Style
 from bythebook.sources.readers import front_matter, html
-from bythebook.sources.slugs import Anchors
+from bythebook.sources.slugs import AnchorGenerator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,40 +28,42 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 
-LONGEST_PARAGRAPH = 100_000
-"""Characters beyond which a paragraph is data, not prose, and is kept as it is written."""
-LONGEST_READING = 60.0
-"""Seconds after which a page is given up: it was made to be slow."""
+MAX_PARAGRAPH_LENGTH = 100_000
+"""A longer paragraph is data, not prose. Its inline markup is not parsed."""
+MAX_SECONDS = 60.0
+"""Time limit for a page. Only pages built to be slow reach it."""
 
 
-def read(text: str, *, style: Style = Style.PLAIN, slugs: Slugs = USUAL_SLUGS) -> Draft:
-    """The document, with heading ids as `style` gives them. Raises Unreadable for broken front matter."""
-    matter, body = front_matter.split(text)
-    return draft(body, style=style, title=matter.title, parser=_parser(), slugs=slugs)
+def read(text: str, *, style: Style = Style.PLAIN, slugs: SlugOptions = DEFAULT_SLUGS) -> ParsedDocument:
+    """The document with the heading ids of `style`. Raises Unreadable for invalid front matter."""
+    matter, body = front_matter.parse_front_matter(text)
+    return parse_body(body, style=style, title=matter.title, parser=_parser(), slugs=slugs)
 
 
-def draft(body: str, *, style: Style, title: str, parser: MarkdownIt, slugs: Slugs = USUAL_SLUGS) -> Draft:
-    """A document without its front matter."""
+def parse_body(
+    body: str, *, style: Style, title: str, parser: MarkdownIt, slugs: SlugOptions = DEFAULT_SLUGS
+) -> ParsedDocument:
+    """Parse a document without front matter."""
     env: dict[str, Any] = {}
     tokens = parser.parse(body, env)
-    walk = _Walk(parser, env, style)
-    walk.anchors = Anchors(style, _explicit_ids(tokens), slugs=slugs)
-    walk.over(tokens)
-    parts = walk.writer.finish()
-    return Draft(title or title_of(parts), parts)
+    walker = _TokenWalker(parser, env, style)
+    walker.anchors = AnchorGenerator(style, _explicit_ids(tokens), slugs=slugs)
+    walker.walk(tokens)
+    parts = walker.writer.finish()
+    return ParsedDocument(title or find_title(parts), parts)
 
 
-def title_of(parts: Sequence[Part]) -> str:
-    """The first top heading, or the heading a page begins with."""
-    top = (part.text for part in parts if part.kind is Kind.HEADING and part.level == 1)
-    first = parts[0].text if parts and parts[0].kind is Kind.HEADING else ""
+def find_title(parts: Sequence[DocumentPart]) -> str:
+    """The text of the first top-level heading, or of the heading at the start of the page."""
+    top = (part.text for part in parts if part.kind is BlockKind.HEADING and part.level == 1)
+    first = parts[0].text if parts and parts[0].kind is BlockKind.HEADING else ""
     return next(top, first)
 
 
 def build_parser() -> MarkdownIt:
-    """A parser of blocks. Inline text is parsed later, and only where there is markup in it."""
+    """A block parser. Inline text is parsed later, and only if it contains markup."""
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable(["inline", "text_join"])
-    add_to(parser)
+    enable_extensions(parser)
     return parser
 
 
@@ -75,10 +73,10 @@ _MARKUP = re.compile(r"[\\`*_\[!<&~{:]| \n")
 _HEADING_ID = re.compile(r"[ \t]*\{:?[ \t]*#(?P<id>[^\s{}]+)[^{}]*\}[ \t]*$")
 _ATTRIBUTE = r"(?:[#.][\w:./-]+|[\w:-]+=(?:\"[^\"{}]*\"|'[^'{}]*'|[^\s{}\"']+))"
 _TEMPLATE = re.compile(r"\{%[^\n]*?%\}|\{\{[^\n]*?\}\}|\{\*[^\n]*?\*\}")
-_UNSEEN = re.compile(
+_INVISIBLE_MARKUP = re.compile(
     rf"{_TEMPLATE.pattern}"
     rf"|[ \t]*\{{:?[ \t]*{_ATTRIBUTE}(?:[ \t]+(?:{_ATTRIBUTE}|[\w-]+))*[ \t]*\}}"
-    r"|\[\^[^\]\s]+\]"  # a footnote's mark
+    r"|\[\^[^\]\s]+\]"  # a footnote reference
     r"|:(?:material|octicons|fontawesome|simple)-[\w-]+:"
 )
 _ALERT = re.compile(r"\[!(\w+)\][+-]?[ \t]*(.*)")
@@ -93,12 +91,12 @@ _CODE_TITLE = re.compile(r"\btitle=(?:\"([^\"]*)\"|'([^']*)')")
 _TAG = re.compile(r"<!--.*?(?:-->|$)|</?[A-Za-z][^<>]*>", re.DOTALL)
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _COMPONENT = re.compile(r"<[A-Z][\w.]*\s([^<>]*)>")
-_SHOWN_ATTRIBUTE = re.compile(r"\b(?:label|title|caption|summary)=(?:\"([^\"]*)\"|'([^']*)')")
+_VISIBLE_ATTRIBUTE = re.compile(r"\b(?:label|title|caption|summary)=(?:\"([^\"]*)\"|'([^']*)')")
 
 
-def shown_attribute(attributes: str) -> str:
-    """The words a component shows from its own attributes: a tab's label, a card's title, a listing's caption."""
-    match = _SHOWN_ATTRIBUTE.search(attributes)
+def find_visible_attribute(attributes: str) -> str:
+    """The attribute that a component shows: the label of a tab, the title of a card, the caption of a listing."""
+    match = _VISIBLE_ATTRIBUTE.search(attributes)
     return (match[1] or match[2] or "") if match else ""
 
 
@@ -107,23 +105,23 @@ def _explicit_ids(tokens: Sequence[Token]) -> list[str]:
     return [match["id"] for match in matches if match]
 
 
-class _Walk:
-    """One pass over the tokens of a page, writing its parts down."""
+class _TokenWalker:
+    """Walks over the tokens of a page once and writes its parts."""
 
     def __init__(self, parser: MarkdownIt, env: dict[str, Any], style: Style) -> None:
         self._parser, self._env, self._style = parser, env, style
-        self.writer = Writer()
-        self.anchors = Anchors(style)
+        self.writer = DocumentWriter()
+        self.anchors = AnchorGenerator(style)
         self._quotes = 0
         self._heading = 0
         self._rows: list[list[str]] | None = None
-        self._deadline = time.monotonic() + LONGEST_READING
+        self._deadline = time.monotonic() + MAX_SECONDS
         self._handlers: dict[str, Callable[[Token], None]] = {
-            "inline": self._inline,
+            "inline": self._write_inline,
             "heading_open": self._open_heading,
-            "fence": self._code,
-            "code_block": self._code,
-            "html_block": self._html,
+            "fence": self._write_code,
+            "code_block": self._write_code,
+            "html_block": self._write_html,
             "list_item_open": self._open_item,
             "list_item_close": lambda _: self.writer.close_item(),
             "bullet_list_close": lambda _: self.writer.close_list(),
@@ -135,13 +133,13 @@ class _Walk:
             "table_close": self._close_table,
         }
 
-    def over(self, tokens: Sequence[Token]) -> None:
+    def walk(self, tokens: Sequence[Token]) -> None:
         for token in tokens:
             handler = self._handlers.get(token.type)
             if handler:
                 handler(token)
 
-    def _inline(self, token: Token) -> None:
+    def _write_inline(self, token: Token) -> None:
         if time.monotonic() > self._deadline:
             raise Unreadable("it takes too long to read; split it, or take out what is not text")
         if self._rows is not None:
@@ -168,23 +166,23 @@ class _Walk:
         self.writer.paragraph(self._text(source))
 
     def _text(self, source: str) -> str:
-        """Inline Markdown as it reads: one line, but for the breaks the author asked for."""
-        if not _MARKUP.search(source) or len(source) > LONGEST_PARAGRAPH:
+        """The visible text of inline Markdown, on one line except for explicit line breaks."""
+        if not _MARKUP.search(source) or len(source) > MAX_PARAGRAPH_LENGTH:
             return source.replace("\n", " ")
         tokens: list[Token] = []
         self._parser.inline.parse(source, self._parser, self._env, tokens)
         if "}`" in source and self._style is Style.SPHINX:
-            _take_out_roles(tokens)
-        return "".join(map(_seen, tokens))
+            _strip_roles(tokens)
+        return "".join(map(_visible_text, tokens))
 
     def _open_heading(self, token: Token) -> None:
         self._heading = int(token.tag[1])
 
-    def _code(self, token: Token) -> None:
+    def _write_code(self, token: Token) -> None:
         code, info = _INCLUDE.sub("", token.content), token.info.strip()
-        found = directive(info, code)
+        found = parse_directive(info, code)
         if found:
-            self._directive(found)
+            self._write_directive(found)
             return
         if not code.strip():
             return
@@ -195,19 +193,19 @@ class _Walk:
             self.writer.paragraph(title[1] or title[2] or "")
         self.writer.code(code, language="" if "=" in info.split(" ")[0] else info.lstrip("{. "))
 
-    def _directive(self, directive: Directive) -> None:
+    def _write_directive(self, directive: MystDirective) -> None:
         if directive.is_text:
             self.writer.paragraph(self._text(directive.label))
-            self.over(self._parser.parse(directive.content, self._env))
-        elif directive.is_seen:
+            self.walk(self._parser.parse(directive.content, self._env))
+        elif directive.is_visible:
             self.writer.code(directive.content, language=directive.language)
 
-    def _html(self, token: Token) -> None:
+    def _write_html(self, token: Token) -> None:
         for component in _COMPONENT.finditer(token.content):
-            self.writer.paragraph(self._text(shown_attribute(component[1])))
+            self.writer.paragraph(self._text(find_visible_attribute(component[1])))
         source = _TEMPLATE.sub("", token.content)
         if _TAG.sub("", source).strip():
-            html.write(source, self.writer)
+            html.write_fragment(source, self.writer)
 
     def _open_item(self, token: Token) -> None:
         self.writer.open_item(f"{token.info}{token.markup}" if token.info else "-")
@@ -227,18 +225,18 @@ class _Walk:
         self._rows = None
 
 
-def _take_out_roles(tokens: Sequence[Token]) -> None:
+def _strip_roles(tokens: Sequence[Token]) -> None:
     for token, following in pairwise(tokens):
         if token.type == "text" and following.type == "code_inline":
-            before = without_role(token.content)
+            before = strip_role(token.content)
             if before != token.content:
-                token.content, following.content = before, words_of_role(following.content)
+                token.content, following.content = before, role_text(following.content)
 
 
-def _seen(token: Token) -> str:
+def _visible_text(token: Token) -> str:
     if token.type == "text":
         return (
-            _UNSEEN.sub("", token.content)
+            _INVISIBLE_MARKUP.sub("", token.content)
             if "{" in token.content or "[" in token.content or ":" in token.content
             else token.content
         )
@@ -283,41 +281,43 @@ _LABELS = frozenset(
     ]
 )
 
-_STARTS = frozenset("{-*[:/!?=(")
-_NOTHING = re.compile(
-    r"\{\*.*\*\}|\{%.*%\}|\{!.*!\}|\{\{.*\}\}|\{:.*\}"  # includes, templates, attributes of the block above
+_FIRST_CHARACTERS = frozenset("{-*[:/!?=(")
+_INVISIBLE_LINE = re.compile(
+    r"\{\*.*\*\}|\{%.*%\}|\{!.*!\}|\{\{.*\}\}|\{:.*\}"  # includes, templates, attributes of the preceding block
     r"|-+8<-+.*"
-    r"|\*\[[^\]]+\]:.*"  # an abbreviation's long form
+    r"|\*\[[^\]]+\]:.*"  # an abbreviation definition
     r"|\[\[?_?toc_?\]\]?"
-    r"|\([\w:.-]+\)=",  # a label of MyST
+    r"|\([\w:.-]+\)=",  # a MyST label
     re.IGNORECASE,
 )
-_BETWEEN_MARKS = re.compile(r"(?P<mark>:{3,}|/{3,})[ \t]*(?P<rest>.*)")
-_INDENTED = re.compile(r"(?:!!!|\?\?\?\+?|===[+!]*)[ \t]+(?P<rest>.*)")
+_FENCED_CONTAINER = re.compile(r"(?P<mark>:{3,}|/{3,})[ \t]*(?P<rest>.*)")
+_INDENTED_CONTAINER = re.compile(r"(?:!!!|\?\?\?\+?|===[+!]*)[ \t]+(?P<rest>.*)")
 _FOOTNOTE = re.compile(r"\[\^[^\]\s]+\]:[ \t]*(?P<rest>.*)")
-_NAMED = re.compile(r"\{?(?P<kind>[\w-]+)\}?(?:[ \t]*[|\[]|[ \t]+|(?=\{)|$)(?P<title>.*?)\]?(?:\{[^}]*\})?[ \t]*")
-_QUOTED = re.compile(r'(?P<kind>[\w -]*?)[ \t]*(?:"(?P<title>.*)")?[ \t]*')
+_CONTAINER_INFO = re.compile(
+    r"\{?(?P<kind>[\w-]+)\}?(?:[ \t]*[|\[]|[ \t]+|(?=\{)|$)(?P<title>.*?)\]?(?:\{[^}]*\})?[ \t]*"
+)
+_QUOTED_TITLE = re.compile(r'(?P<kind>[\w -]*?)[ \t]*(?:"(?P<title>.*)")?[ \t]*')
 
 
-def add_to(parser: MarkdownIt) -> None:
-    """Teach a parser the blocks."""
+def enable_extensions(parser: MarkdownIt) -> None:
+    """Add the rule for the blocks of all dialects to a parser."""
     interrupted = ["paragraph", "reference", "blockquote", "list"]
-    parser.block.ruler.before("reference", "published_block", _rule, {"alt": interrupted})
+    parser.block.ruler.before("reference", "published_block", _parse_extension_block, {"alt": interrupted})
 
 
-def _rule(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+def _parse_extension_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     position = state.bMarks[start] + state.tShift[start]
-    if position >= state.eMarks[start] or state.src[position] not in _STARTS or state.is_code_block(start):
+    if position >= state.eMarks[start] or state.src[position] not in _FIRST_CHARACTERS or state.is_code_block(start):
         return False
     line = state.src[position : state.eMarks[start]].rstrip()
-    if _NOTHING.fullmatch(line):
+    if _INVISIBLE_LINE.fullmatch(line):
         if not silent:
             state.line = start + 1
         return True
     for pattern, write in (
-        (_BETWEEN_MARKS, _write_between_marks),
-        (_INDENTED, _write_indented),
-        (_FOOTNOTE, _write_note),
+        (_FENCED_CONTAINER, _write_fenced_container),
+        (_INDENTED_CONTAINER, _write_indented_container),
+        (_FOOTNOTE, _write_footnote),
     ):
         match = pattern.fullmatch(line)
         if match:
@@ -327,36 +327,36 @@ def _rule(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     return False
 
 
-def _write_between_marks(state: StateBlock, start: int, end: int, rest: str) -> None:
-    """`:::note Title` or `/// note | Title`: the label. What follows is read as if the marks were not there."""
-    state.line = _after_indented(state, start + 1, end, blank_lines=False)
-    match = _NAMED.fullmatch(rest)
+def _write_fenced_container(state: StateBlock, start: int, end: int, rest: str) -> None:
+    """`:::note Title` or `/// note | Title`: write the label. The content is parsed as normal blocks."""
+    state.line = _find_end_of_indent(state, start + 1, end, blank_lines=False)
+    match = _CONTAINER_INFO.fullmatch(rest)
     if match:
-        _write_paragraph(state, start, _label(match["kind"], match["title"]))
+        _write_paragraph(state, start, _container_label(match["kind"], match["title"]))
 
 
-def _write_indented(state: StateBlock, start: int, end: int, rest: str) -> None:
-    """`!!! note "Title"` or `=== "Tab"`: the label, and the text indented below it."""
-    match = _QUOTED.fullmatch(rest)
+def _write_indented_container(state: StateBlock, start: int, end: int, rest: str) -> None:
+    """`!!! note "Title"` or `=== "Tab"`: write the label and the indented content."""
+    match = _QUOTED_TITLE.fullmatch(rest)
     if match and match["title"] is not None:
         _write_paragraph(state, start, match["title"])
     else:
-        _write_paragraph(state, start, _label(rest.partition(" ")[0], ""))
-    _write_children(state, start + 1, end)
+        _write_paragraph(state, start, _container_label(rest.partition(" ")[0], ""))
+    _write_child_blocks(state, start + 1, end)
 
 
-def _write_note(state: StateBlock, start: int, end: int, rest: str) -> None:
-    """`[^1]: text`: the footnote's text, without its mark."""
+def _write_footnote(state: StateBlock, start: int, end: int, rest: str) -> None:
+    """`[^1]: text`: write the text of the footnote without its mark."""
     last = start + 1
-    while last < end and not state.isEmpty(last) and not _FOOTNOTE.match(_line(state, last)):
-        rest += "\n" + _line(state, last)
+    while last < end and not state.isEmpty(last) and not _FOOTNOTE.match(_line_text(state, last)):
+        rest += "\n" + _line_text(state, last)
         last += 1
     _write_paragraph(state, start, rest)
-    _write_children(state, last, end)
+    _write_child_blocks(state, last, end)
 
 
-def _write_children(state: StateBlock, start: int, end: int) -> None:
-    last = _after_indented(state, start, end, blank_lines=True)
+def _write_child_blocks(state: StateBlock, start: int, end: int) -> None:
+    last = _find_end_of_indent(state, start, end, blank_lines=True)
     line_max, state.lineMax = state.lineMax, last
     state.blkIndent += 4
     state.md.block.tokenize(state, start, last)
@@ -364,8 +364,8 @@ def _write_children(state: StateBlock, start: int, end: int) -> None:
     state.lineMax, state.line = line_max, last
 
 
-def _after_indented(state: StateBlock, start: int, end: int, *, blank_lines: bool) -> int:
-    """The first line from `start` on that is not indented like the content of the block above it."""
+def _find_end_of_indent(state: StateBlock, start: int, end: int, *, blank_lines: bool) -> int:
+    """The first line after `start` that is not part of the indented content."""
     line = last = start
     while line < end:
         if state.isEmpty(line):
@@ -388,24 +388,24 @@ def _write_paragraph(state: StateBlock, line: int, text: str) -> None:
     state.push("paragraph_close", "p", -1)
 
 
-def _line(state: StateBlock, line: int) -> str:
+def _line_text(state: StateBlock, line: int) -> str:
     return state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]]
 
 
-def _label(kind: str, title: str) -> str:
+def _container_label(kind: str, title: str) -> str:
     return title.strip() or (kind.capitalize() if kind.lower() in _LABELS else "")
 
 
 _DIRECTIVE = re.compile(r"\{(?P<name>[\w:.+-]+)\}[ \t]*(?P<argument>.*)")
 _OPTIONS = re.compile(r"---\n(?:[^\n]*\n)*?---(?:\n|$)|(?::[\w-]+:[^\n]*(?:\n|$))+")
 _ROLE = re.compile(r"\{[\w:.+-]+\}$")
-_TITLED = re.compile(r"([^<]*\S)\s*<[^<>]*>")
+_TITLE_AND_TARGET = re.compile(r"([^<]*\S)\s*<[^<>]*>")
 
-_CODE = frozenset(["code", "code-block", "code-cell", "sourcecode"])
+_CODE_DIRECTIVES = frozenset(["code", "code-block", "code-cell", "sourcecode"])
 _MYST_LABELS = frozenset(
     ["attention", "caution", "danger", "error", "hint", "important", "note", "seealso", "tip", "warning"]
 )
-_TEXT = _MYST_LABELS | frozenset(
+_TEXT_DIRECTIVES = _MYST_LABELS | frozenset(
     [
         *(
             "admonition",
@@ -423,26 +423,26 @@ _TEXT = _MYST_LABELS | frozenset(
         *("versionadded", "versionchanged", "deprecated", "epigraph", "exercise", "solution", "prf:theorem"),
     ]
 )
-_NOT_TEXT = frozenset(
+_INVISIBLE_DIRECTIVES = frozenset(
     ["toctree", "include", "literalinclude", "eval-rst", "image", "figure", "index", "contents", "bibliography"]
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Directive:
-    """A fenced directive: what its fence would be called, and what is between."""
+class MystDirective:
+    """A fenced directive: the name and argument on its fence, and its content."""
 
     name: str
     argument: str
     content: str
 
     @property
-    def is_seen(self) -> bool:
-        return self.name not in _NOT_TEXT and not self.name.startswith("auto")
+    def is_visible(self) -> bool:
+        return self.name not in _INVISIBLE_DIRECTIVES and not self.name.startswith("auto")
 
     @property
     def is_text(self) -> bool:
-        return self.name in _TEXT
+        return self.name in _TEXT_DIRECTIVES
 
     @property
     def label(self) -> str:
@@ -450,25 +450,25 @@ class Directive:
 
     @property
     def language(self) -> str:
-        """Of a directive that is code; an unknown one is taken for the name of a language, as notebooks write it."""
-        return self.argument if self.name in _CODE else self.name
+        """The language of a code directive. The name of an unknown directive is a language, as in MyST notebooks."""
+        return self.argument if self.name in _CODE_DIRECTIVES else self.name
 
 
-def directive(info: str, content: str) -> Directive | None:
-    """The directive that a fence is, if it is one."""
+def parse_directive(info: str, content: str) -> MystDirective | None:
+    """Parse the info string of a fence as a directive. None if it is not one."""
     match = _DIRECTIVE.fullmatch(info)
     if match is None:
         return None
     options = _OPTIONS.match(content)
-    return Directive(match["name"], match["argument"], content[options.end() :] if options else content)
+    return MystDirective(match["name"], match["argument"], content[options.end() :] if options else content)
 
 
-def without_role(text: str) -> str:
-    """The text before a span of code, without the role that is not seen."""
+def strip_role(text: str) -> str:
+    """Remove the role name before a code span."""
     return _ROLE.sub("", text)
 
 
-def words_of_role(code: str) -> str:
-    """What a role shows: the title of `title <target>`."""
-    titled = _TITLED.fullmatch(code)
+def role_text(code: str) -> str:
+    """The visible text of a role: the title of `title <target>`."""
+    titled = _TITLE_AND_TARGET.fullmatch(code)
     return titled[1] if titled else code

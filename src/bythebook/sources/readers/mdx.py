@@ -1,6 +1,6 @@
-"""MDX: Markdown with components. What components compute is not known here; what is written between them is kept.
+"""MDX: Markdown with JSX components. The text inside components is kept; what components compute is unknown.
 
-JSX inside MDX: where an expression or a tag ends. Nothing is run; only brackets and quotes are counted.
+JSX expressions and tags are delimited by counting brackets and quotes. No JavaScript is run.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from bythebook.sources.document import fenced
+from bythebook.sources.document import format_code_block
 from bythebook.sources.readers import front_matter, markdown
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
-    from bythebook.sources.document import Draft
+    from bythebook.sources.document import ParsedDocument
     from bythebook.sources.projects import Style
 
 
-_NEXT = re.compile(
+_CONSTRUCT = re.compile(
     r"(?P<fence>^[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)*(?P<marks>`{3,}|~{3,}))"
     r"|(?P<code>`+)|(?P<escaped>\\.)|(?P<comment><!--)|(?P<expression>\{)|(?P<tag></?(?:[A-Za-z]|>))"
     r"|(?P<module>^(?:import|export)\b)",
@@ -27,74 +27,74 @@ _NEXT = re.compile(
 )
 _HEADING_ID = re.compile(r"\{\s*(?:/\*\s*)?#(?P<id>[^\s{}*]+)\s*(?:\*/\s*)?\}")
 _STRING = re.compile(r"\{\s*(?:'([^'\n]*)'|\"([^\"\n]*)\"|`([^`$]*)`)\s*\}")
-_ADDRESS = re.compile(r"<(?:[A-Za-z][A-Za-z0-9+.-]*:[^\s<>]*|[\w.+-]+@[\w.-]+)>")
+_AUTOLINK = re.compile(r"<(?:[A-Za-z][A-Za-z0-9+.-]*:[^\s<>]*|[\w.+-]+@[\w.-]+)>")
 _NAME = re.compile(r"</?([\w.:-]*)")
 _ID = re.compile(r"\bid=(\"[^\"]*\"|'[^']*')")
 _CODE_ATTRIBUTE = re.compile(r"\bcode=\{`((?:\\.|[^`\\])*)`\}", re.DOTALL)
 _TAB_VALUE = re.compile(r"\bvalue=[\"']([^\"']+)[\"']")
 _LANGUAGE_ATTRIBUTE = re.compile(r"\blang(?:uage)?=[\"']([\w+#-]+)[\"']")
 
-# These have a shape of their own; the HTML reader knows it. Of all other tags only what they hold is seen.
-_SHAPED = frozenset(
+# The HTML reader handles these elements. Of all other elements only the content is kept.
+_STRUCTURAL_TAGS = frozenset(
     [
         *("table", "thead", "tbody", "tfoot", "tr", "td", "th", "ul", "ol", "li", "dl", "dt", "dd", "pre", "br"),
         *("h1", "h2", "h3", "h4", "h5", "h6"),
     ]
 )
-_WITHIN_A_LINE = frozenset(
+_INLINE_TAGS = frozenset(
     ["a", "abbr", "b", "code", "em", "i", "kbd", "mark", "s", "small", "span", "strong", "sub", "sup", "u"]
 )
-_MOST_FAILURES = 50
+_MAX_FAILURES = 50
 
 
-def read(text: str, *, style: Style) -> Draft:
-    """The document as Markdown sees it once imports, tags, comments and expressions are gone."""
-    matter, body = front_matter.split(text)
-    return markdown.draft(without_components(body), style=style, title=matter.title, parser=_parser())
+def read(text: str, *, style: Style) -> ParsedDocument:
+    """Parse the document as Markdown, without imports, tags, comments and expressions."""
+    matter, body = front_matter.parse_front_matter(text)
+    return markdown.parse_body(strip_jsx(body), style=style, title=matter.title, parser=_parser())
 
 
 @cache
 def _parser() -> MarkdownIt:
-    # Text inside a component is often indented; in MDX that does not make it code.
+    # Text inside a component is often indented. MDX has no indented code blocks.
     return markdown.build_parser().disable("code")
 
 
-def without_components(text: str) -> str:
-    """The Markdown of an MDX document. Code is left untouched."""
+def strip_jsx(text: str) -> str:
+    """Convert MDX to Markdown. Code is unchanged."""
     kept: list[str] = []
     position = failures = 0
-    while failures < _MOST_FAILURES:
-        match = _NEXT.search(text, position)
+    while failures < _MAX_FAILURES:
+        match = _CONSTRUCT.search(text, position)
         if match is None:
             break
         kept.append(text[position : match.start()])
-        shown, position = _shown(text, match)
+        shown, position = _replace_construct(text, match)
         kept.append(shown)
-        # Something opened and not closed is text. A page full of such is not MDX, and looking on would take forever.
+        # An unclosed construct is text. The limit bounds the time for a page full of them, which is not MDX.
         failures += match.lastgroup in ("expression", "tag", "comment", "code") and position <= match.end()
     return "".join([*kept, text[position:]])
 
 
-def _shown(text: str, match: re.Match[str]) -> tuple[str, int]:
-    """What a reader sees of the construct found, and the position behind it."""
+def _replace_construct(text: str, match: re.Match[str]) -> tuple[str, int]:
+    """The visible text of a construct, and the position after it."""
     if match["fence"]:
-        return _until(text, match, _closing_fence(match["marks"]))
+        return _copy_until(text, match, _closing_fence(match["marks"]))
     if match["code"]:
-        return _until(text, match, re.compile(rf"(?<!`){match['code']}(?!`)"), unless="\n\n")
+        return _copy_until(text, match, re.compile(rf"(?<!`){match['code']}(?!`)"), unless="\n\n")
     if match["expression"]:
-        return _expression(text, match.start())
+        return _replace_expression(text, match.start())
     if match["tag"]:
-        return _tag(text, match.start())
+        return _replace_tag(text, match.start())
     end = match.start()
     if match["comment"]:
         end = text.find("-->", end) + 3
     elif match["module"]:
-        end = end_of_module_code(text, end)
+        end = find_esm_end(text, end)
     return ("", end) if end > match.end() else (match[0], match.end())
 
 
-def _until(text: str, match: re.Match[str], closing: re.Pattern[str], *, unless: str = "") -> tuple[str, int]:
-    """Everything up to and with `closing`, untouched; only the opening where it does not close."""
+def _copy_until(text: str, match: re.Match[str], closing: re.Pattern[str], *, unless: str = "") -> tuple[str, int]:
+    """The text up to and including `closing`, or only the opening if it is not closed."""
     closed = closing.search(text, match.end())
     end = closed.end() if closed else len(text)
     if unless and (closed is None or text.find(unless, match.end(), end) >= 0):
@@ -106,42 +106,42 @@ def _closing_fence(marks: str) -> re.Pattern[str]:
     return re.compile(rf"^[ \t>]*{re.escape(marks[0])}{{{len(marks)},}}[ \t]*$", re.MULTILINE)
 
 
-def _expression(text: str, start: int) -> tuple[str, int]:
+def _replace_expression(text: str, start: int) -> tuple[str, int]:
     heading_id = _HEADING_ID.match(text, start)
     if heading_id:
         return f"{{#{heading_id['id']}}}", heading_id.end()
-    end = end_of_expression(text, start)
-    if end == NOT_CLOSED:
+    end = find_expression_end(text, start)
+    if end == NOT_FOUND:
         return "{", start + 1
     string = _STRING.fullmatch(text, start, end)
     return (string[1] or string[2] or string[3] or "") if string else "", end
 
 
-def _tag(text: str, start: int) -> tuple[str, int]:
-    address = _ADDRESS.match(text, start)
+def _replace_tag(text: str, start: int) -> tuple[str, int]:
+    address = _AUTOLINK.match(text, start)
     if address:
         return address[0], address.end()
-    end = end_of_tag(text, start)
+    end = find_tag_end(text, start)
     name = _NAME.match(text, start)
-    if end == NOT_CLOSED or name is None:
+    if end == NOT_FOUND or name is None:
         return text[start : start + 1], start + 1
     tag = text[start:end]
-    if name[1] in _SHAPED:
-        return _bare(name[0], tag), end
-    if name[1] in _WITHIN_A_LINE:
+    if name[1] in _STRUCTURAL_TAGS:
+        return _strip_attributes(name[0], tag), end
+    if name[1] in _INLINE_TAGS:
         return "", end
-    return _on_its_own(text, start, end, _of_attributes(tag) if name[1][:1].isupper() else ""), end
+    return _place_on_own_line(text, start, end, _attributes_as_text(tag) if name[1][:1].isupper() else ""), end
 
 
-def _bare(opening: str, tag: str) -> str:
+def _strip_attributes(opening: str, tag: str) -> str:
     id_ = _ID.search(tag)
     return f"{opening} id={id_[1]}>" if id_ else f"{opening}>"
 
 
-def _of_attributes(tag: str) -> str:
-    """The label a component shows, and code it was given as an attribute."""
+def _attributes_as_text(tag: str) -> str:
+    """The label of a component, and the code in its attributes."""
     code = _CODE_ATTRIBUTE.search(tag)
-    label = markdown.shown_attribute(tag)
+    label = markdown.find_visible_attribute(tag)
     if not label and tag.startswith("<TabItem"):
         value = _TAB_VALUE.search(tag)
         label = value[1] if value else ""
@@ -149,11 +149,11 @@ def _of_attributes(tag: str) -> str:
         return label
     language = _LANGUAGE_ATTRIBUTE.search(tag)
     source = code[1].replace("\\`", "`").replace("\\$", "$").replace("\\\\", "\\")
-    return f"{label}\n\n{fenced(source, language=language[1] if language else '')}".strip()
+    return f"{label}\n\n{format_code_block(source, language=language[1] if language else '')}".strip()
 
 
-def _on_its_own(text: str, start: int, end: int, shown: str) -> str:
-    """A replaced tag parts the text before it from the text after it, without moving either out of its list."""
+def _place_on_own_line(text: str, start: int, end: int, shown: str) -> str:
+    """Separate the text before and after a replaced tag, and keep both inside their list item."""
     line = text[text.rfind("\n", 0, start) + 1 : start]
     indent = line if not line.strip() else ""
     before = f"\n{indent}" if not line.strip() else ""
@@ -169,7 +169,7 @@ _OPENING = frozenset(["{", "${", "(", "["])
 _CLOSING = frozenset(["}", ")", "]"])
 _IN_TAG = re.compile(r"""["'{>]""")
 _IN_TEMPLATE = re.compile(r"\\.|`|\$\{", re.DOTALL)
-_CLOSED = {"'": re.compile(r"(?:\\.|[^'\\\n])*'"), '"': re.compile(r'(?:\\.|[^"\\\n])*"')}
+_STRING_END = {"'": re.compile(r"(?:\\.|[^'\\\n])*'"), '"': re.compile(r'(?:\\.|[^"\\\n])*"')}
 _ESM = re.compile(
     r"import[ \t]+(?:[\w*{][^;'\"]*?\bfrom[ \t]+)?['\"][^'\"\n]*['\"][^\n]*"
     r"|export[ \t]+(?:default|const|let|var|function|async|class|type|interface|\{|\*)"
@@ -177,66 +177,66 @@ _ESM = re.compile(
 _OPEN_BRACKET = re.compile(r"[{(\[]")
 _BLANK_LINE = re.compile(r"\n[ \t]*(?:\n|$)")
 
-NOT_CLOSED = -1
-LONGEST = 50_000
-"""Characters within which a tag or an expression closes, or is none."""
+NOT_FOUND = -1
+MAX_CONSTRUCT_LENGTH = 50_000
+"""Maximum length of a tag or an expression."""
 
 
-def end_of_expression(text: str, start: int) -> int:
-    """The position behind the brace that closes the one at `start`, or NOT_CLOSED."""
-    return _end(text, start, _BRACES)
+def find_expression_end(text: str, start: int) -> int:
+    """The position after the brace that closes the one at `start`, or NOT_CLOSED."""
+    return _find_closing_bracket(text, start, _BRACES)
 
 
-def _end(text: str, start: int, brackets: re.Pattern[str]) -> int:
-    open_now = ["{"]
+def _find_closing_bracket(text: str, start: int, brackets: re.Pattern[str]) -> int:
+    open_brackets = ["{"]
     position = start + 1
-    while open_now:
-        in_template = open_now[-1] == "`"
-        match = (_IN_TEMPLATE if in_template else brackets).search(text, position, start + LONGEST)
+    while open_brackets:
+        in_template = open_brackets[-1] == "`"
+        match = (_IN_TEMPLATE if in_template else brackets).search(text, position, start + MAX_CONSTRUCT_LENGTH)
         if match is None:
-            return NOT_CLOSED
-        position = _step(text, match, open_now, in_template=in_template)
-        if position == NOT_CLOSED:
-            return NOT_CLOSED
+            return NOT_FOUND
+        position = _count_bracket(text, match, open_brackets, in_template=in_template)
+        if position == NOT_FOUND:
+            return NOT_FOUND
     return position
 
 
-def _step(text: str, match: re.Match[str], open_now: list[str], *, in_template: bool) -> int:
-    """Count one bracket or quote, and say where to look for the next."""
+def _count_bracket(text: str, match: re.Match[str], open_brackets: list[str], *, in_template: bool) -> int:
+    """Process one bracket or quote and return the position for the next search."""
     found = match[0]
     if found in _OPENING:
-        open_now.append("{")
+        open_brackets.append("{")
     elif found in _CLOSING or (found == "`" and in_template):
-        open_now.pop()
+        open_brackets.pop()
     elif found == "`":
-        open_now.append("`")
-    elif found in _CLOSED and not in_template:
-        closed = _CLOSED[found].match(text, match.end())
-        # An apostrophe in a text between tags opens nothing.
+        open_brackets.append("`")
+    elif found in _STRING_END and not in_template:
+        closed = _STRING_END[found].match(text, match.end())
+        # An apostrophe in text between tags does not open a string.
         return closed.end() if closed else match.end()
     elif found == "/*":
         end = text.find("*/", match.end())
-        return end + 2 if end >= 0 else NOT_CLOSED
+        return end + 2 if end >= 0 else NOT_FOUND
     return match.end()
 
 
-def end_of_tag(text: str, start: int) -> int:
-    """The position behind the tag that begins at `start`, or NOT_CLOSED."""
+def find_tag_end(text: str, start: int) -> int:
+    """The position after the tag that begins at `start`, or NOT_CLOSED."""
     position = start + 1
     while True:
-        match = _IN_TAG.search(text, position, start + LONGEST)
+        match = _IN_TAG.search(text, position, start + MAX_CONSTRUCT_LENGTH)
         if match is None:
-            return NOT_CLOSED
+            return NOT_FOUND
         if match[0] == ">":
             return match.end()
         quote = match[0] != "{"
-        position = text.find(match[0], match.end()) + 1 if quote else end_of_expression(text, match.start())
+        position = text.find(match[0], match.end()) + 1 if quote else find_expression_end(text, match.start())
         if position <= 0:
-            return NOT_CLOSED
+            return NOT_FOUND
 
 
-def end_of_module_code(text: str, start: int) -> int:
-    """The position behind the `import` or `export` at `start`; `start` itself where it is an English word."""
+def find_esm_end(text: str, start: int) -> int:
+    """The position after the `import` or `export` at `start`. Returns `start` if it is an English word."""
     match = _ESM.match(text, start)
     if match is None:
         return start
@@ -249,6 +249,6 @@ def end_of_module_code(text: str, start: int) -> int:
         bracket = _OPEN_BRACKET.search(text, position, end)
         if bracket is None:
             return end
-        position = _end(text, bracket.start(), _BRACKETS)
-        if position == NOT_CLOSED:
+        position = _find_closing_bracket(text, bracket.start(), _BRACKETS)
+        if position == NOT_FOUND:
             return end

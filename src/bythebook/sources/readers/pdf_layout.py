@@ -1,8 +1,6 @@
-"""Lines of a PDF: what stands on one line of a page, put together from the pieces a PDF is drawn in.
+"""Layout analysis of a PDF: from text runs to lines, and from lines to paragraphs, lists, code and tables.
 
-A PDF has no lines, words or paragraphs. It has pieces of text, each at its place, in the order they were drawn.
-
-Flow of a PDF: from its lines back to paragraphs, items, code and tables.
+A PDF has no lines, words or paragraphs. It has text runs with coordinates, in drawing order.
 """
 
 from __future__ import annotations
@@ -16,84 +14,86 @@ from itertools import groupby, pairwise
 from statistics import median, median_low
 from typing import TYPE_CHECKING, NamedTuple
 
-from bythebook.sources.document import Part, Writer
+from bythebook.sources.document import DocumentPart, DocumentWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from bythebook.sources.readers.pdf_outline import Headings
+    from bythebook.sources.readers.pdf_outline import HeadingDetector
 
 
 _MONOSPACED = re.compile(r"mono|courier|consol|menlo|typewriter|cmtt|code|fixed|terminal|inconsolata", re.IGNORECASE)
 _BOLD = re.compile(r"bold|black|heavy|demi|cmbx|cmssbx", re.IGNORECASE)
 _LIGATURES = "\ufb00 ff \ufb01 fi \ufb02 fl \ufb03 ffi \ufb04 ffl \ufb05 ft \ufb06 st".split()
-_SPELLED = str.maketrans(dict(zip(_LIGATURES[::2], _LIGATURES[1::2], strict=True)) | {"\u00a0": " ", "\t": " "})
+_LIGATURE_TABLE = str.maketrans(dict(zip(_LIGATURES[::2], _LIGATURES[1::2], strict=True)) | {"\u00a0": " ", "\t": " "})
 _NARROW, _WIDE = frozenset("iIjl.,:;'|!()[]ft’‘` "), frozenset("mwMW—@%")
 _FIXED_WIDTH = 0.6
 
 
-class Piece(NamedTuple):
-    """Text drawn at one go. `x` and `y` say where its base line begins, upwards and to the right."""
+class TextRun(NamedTuple):
+    """Text drawn by one operation. `x` and `y` are the start of its baseline; y grows upwards."""
 
     text: str
     x: float
     y: float
     size: float
     turn: int
-    """Quarter turns it is rotated by, against the clock."""
+    """Rotation in counterclockwise quarter turns."""
     font: str
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One line of a page, or of a column of it."""
+class TextLine:
+    """A line of a page or of a column."""
 
     text: str
     x: float
     y: float
     size: float
     end: float
-    """Where it ends, as far as its letters tell."""
+    """The x coordinate of its end, estimated from its letters."""
     is_monospaced: bool
     is_bold: bool
     cells: tuple[tuple[float, str], ...] = ()
-    """Its text in pieces with wide gaps between them, each with its place, where it has more than one."""
+    """The x coordinates and texts of its segments with wide gaps between them. Empty for a single segment."""
 
 
-def matrix(inner: Sequence[float], outer: Sequence[float]) -> tuple[float, float, float, float, float, float]:
-    """The transformation that is first `inner`, then `outer`."""
+def multiply_matrices(
+    inner: Sequence[float], outer: Sequence[float]
+) -> tuple[float, float, float, float, float, float]:
+    """The transformation that applies first `inner`, then `outer`."""
     a, b, c, d, e, f = inner
     p, q, r, s, t, u = outer
     return a * p + b * r, a * q + b * s, c * p + d * r, c * q + d * s, e * p + f * r + t, e * q + f * s + u
 
 
-def piece(text: str, place: Sequence[float], *, size: float, font: str) -> Piece:
-    """A piece of text as a page's matrix places it."""
+def place_run(text: str, place: Sequence[float], *, size: float, font: str) -> TextRun:
+    """A text run at the position that the transformation `place` gives it."""
     a, b, c, d, x, y = place
     turn = round(math.atan2(b, a) / (math.pi / 2)) % 4
     x, y = ((x, y), (y, -x), (-x, -y), (-y, x))[turn]
-    return Piece(text.translate(_SPELLED), x, y, abs(size) * math.hypot(c, d), turn, font)
+    return TextRun(text.translate(_LIGATURE_TABLE), x, y, abs(size) * math.hypot(c, d), turn, font)
 
 
-def lines(pieces: Iterable[Piece]) -> list[Line]:
-    """The lines of a page in the order they were drawn; column by column where that can be told.
+def group_into_lines(pieces: Iterable[TextRun]) -> list[TextLine]:
+    """The lines of a page in drawing order, or column by column if columns are recognised.
 
-    What is turned another way than most of the page is no part of its text: a stamp, a label on an axis.
+    Text with another rotation than most of the page, such as a stamp or an axis label, is dropped.
     """
-    upright = _upright(pieces)
-    found: list[list[Piece]] = []
+    upright = _upright_runs(pieces)
+    found: list[list[TextRun]] = []
     for one in upright:
-        if one.text.strip() and found and _goes_on(found[-1], one):
+        if one.text.strip() and found and _continues_line(found[-1], one):
             found[-1].append(one)
         elif one.text.strip():
             found.append([one])
         elif found and one.text and not found[-1][-1].text.endswith(" "):
             found[-1][-1] = found[-1][-1]._replace(text=found[-1][-1].text + " ")
-    return _columns([_line(group) for group in found])
+    return _order_columns([_build_line(group) for group in found])
 
 
-def _upright(pieces: Iterable[Piece]) -> list[Piece]:
-    every = [part for one in pieces for part in _one_line_each(one)]
+def _upright_runs(pieces: Iterable[TextRun]) -> list[TextRun]:
+    every = [part for one in pieces for part in _split_lines(one)]
     turns: Counter[int] = Counter()
     for one in every:
         turns[one.turn] += len(one.text.strip())
@@ -101,19 +101,19 @@ def _upright(pieces: Iterable[Piece]) -> list[Piece]:
     return [one for one in every if one.turn == turn]
 
 
-def _one_line_each(one: Piece) -> list[Piece]:
-    """Line ends are told by where the next piece stands; only one that is followed by text is needed."""
+def _split_lines(one: TextRun) -> list[TextRun]:
+    """Split a run at line breaks inside it. A break at its end is visible from the position of the next run."""
     rows = one.text.strip("\n").split("\n")
     return [one._replace(text=row, y=one.y - number * one.size * 1.2) for number, row in enumerate(rows)]
 
 
-def _goes_on(group: list[Piece], one: Piece) -> bool:
+def _continues_line(group: list[TextRun], one: TextRun) -> bool:
     last = group[-1]
     tallest = max(one.size, last.size)
     return abs(one.y - group[0].y) <= 0.5 * tallest and one.x >= last.x - 0.5 * tallest
 
 
-def _line(group: list[Piece]) -> Line:
+def _build_line(group: list[TextRun]) -> TextLine:
     letters = sum(len(one.text) for one in group)
     longest = max(group, key=lambda one: len(one.text))
     cells: list[tuple[float, str]] = []
@@ -122,10 +122,10 @@ def _line(group: list[Piece]) -> Line:
         if cells and one.x - end <= 1.2 * one.size + 0.1 * max(0.0, end - cells[-1][0]):
             cells[-1] = (cells[-1][0], cells[-1][1] + one.text)
         else:
-            cells.append((one.x + _indent(one), one.text))
+            cells.append((one.x + _indent_width(one), one.text))
         end = one.x + _width(one.text, one.size, is_monospaced=bool(_MONOSPACED.search(one.font)))
     cells = [(x, text.strip(" ")) for x, text in cells]
-    return Line(
+    return TextLine(
         text=" ".join(text for _, text in cells),
         x=cells[0][0],
         y=longest.y,
@@ -137,18 +137,18 @@ def _line(group: list[Piece]) -> Line:
     )
 
 
-def _indent(one: Piece) -> float:
+def _indent_width(one: TextRun) -> float:
     blanks = len(one.text) - len(one.text.lstrip(" "))
     return blanks * one.size * (_FIXED_WIDTH if _MONOSPACED.search(one.font) else 0.3)
 
 
-def text_width(text: str, like: Line) -> float:
-    """How wide a text would be, set like this line."""
+def text_width(text: str, like: TextLine) -> float:
+    """The width of a text in the font of this line."""
     return _width(text, like.size, is_monospaced=like.is_monospaced)
 
 
 def _width(text: str, size: float, *, is_monospaced: bool) -> float:
-    """As in an ordinary typeface. PDFs have exact widths, but each font says them in its own way."""
+    """The approximate width in an ordinary font. Each font of a PDF encodes exact widths differently."""
     return size * (_FIXED_WIDTH * len(text) if is_monospaced else sum(map(_letter_width, text)))
 
 
@@ -160,16 +160,16 @@ def _letter_width(letter: str) -> float:
     return 0.67 if letter.isupper() else 1.0 if letter > "\u2e80" else 0.49
 
 
-def _columns(found: list[Line]) -> list[Line]:
-    """Two columns drawn across, line by line, are read one after the other."""
+def _order_columns(found: list[TextLine]) -> list[TextLine]:
+    """If two columns are drawn line by line across the page, put the left one before the right one."""
     across = [line for line in found if len(line.cells) == 2 and min(len(text) for _, text in line.cells) > 15]
     if len(across) < 8 or 2 * len(across) < len(found):
         return found
     gutter = median(line.cells[1][0] for line in across)
     if sum(abs(line.cells[1][0] - gutter) < 3 for line in across) < 0.8 * len(across):
         return found
-    left: list[Line] = []
-    right: list[Line] = []
+    left: list[TextLine] = []
+    right: list[TextLine] = []
     for line in found:
         if line in across:
             left.append(replace(line, text=line.cells[0][1], end=gutter - line.size, cells=()))
@@ -182,16 +182,16 @@ def _columns(found: list[Line]) -> list[Line]:
 
 
 _ITEM = re.compile(r"(?:(?P<bullet>[•◦▪▫‣⁃●○■□·\uf0b7–*-])|(?P<number>\(?\d{1,3}[.)]))\s+(?=\S)")
-_FINISHED = re.compile(r"[.!?:;。！？][\"'”’)\]]*$")
+_PARAGRAPH_END = re.compile(r"[.!?:;。！？][\"'”’)\]]*$")
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*\s+(?=[\"“‘(]?[A-Z0-9])|[。！？]")
-_BROKEN_WORD = re.compile(r"([^\W\d_]+(?:-[^\W\d_]+)*)[-\u00ad\u2010]$")
-_ADDRESS = re.compile(r"(?:://|www\.)\S*$")
-_BEGINNING = re.compile(r"[^\W\d_]+")
+_HYPHENATED_END = re.compile(r"([^\W\d_]+(?:-[^\W\d_]+)*)[-\u00ad\u2010]$")
+_URL_END = re.compile(r"(?:://|www\.)\S*$")
+_FIRST_WORD = re.compile(r"[^\W\d_]+")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _USUAL_LEADING = 1.2
 
 
-class _Kind(Enum):
+class _RegionKind(Enum):
     HEADING = "heading"
     TEXT = "text"
     CODE = "code"
@@ -199,25 +199,25 @@ class _Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
-    """Lines of one page that belong together."""
+class _Region:
+    """Consecutive lines of one page that form one block."""
 
-    kind: _Kind
+    kind: _RegionKind
     page: int
-    lines: tuple[Line, ...]
+    lines: tuple[TextLine, ...]
     text: str = ""
     level: int = 0
 
 
-class _Edges:
-    """Where the full lines of each column of a page end."""
+class _RightEdges:
+    """The right edge of each column of a page."""
 
-    def __init__(self, page: Sequence[Line]) -> None:
+    def __init__(self, page: Sequence[TextLine]) -> None:
         self._page = page
         self._known: dict[int, float] = {}
 
-    def right_of(self, line: Line) -> float:
-        """The right edge of the column this line stands in. Most of its lines are full."""
+    def right_of(self, line: TextLine) -> float:
+        """The right edge of the column of this line: the 90th percentile of its line ends."""
         place = round(line.x)
         if place not in self._known:
             ends = sorted(one.end for one in self._page if abs(one.x - place) < 5 * one.size and not one.cells)
@@ -225,144 +225,152 @@ class _Edges:
         return self._known[place]
 
 
-class Flow:
-    """Reads the lines of a document, and writes down what they make up."""
+class LayoutAnalyzer:
+    """Groups the lines of a document into blocks."""
 
-    def __init__(self, pages: Sequence[Sequence[Line]], headings: Headings) -> None:
+    def __init__(self, pages: Sequence[Sequence[TextLine]], headings: HeadingDetector) -> None:
         self._pages = pages
         self._headings = headings
         self._leading = _leading(pages)
         every = (line.text for page in pages for line in page)
-        # The last word of a line may be a half.
+        # The last word of a line may be hyphenated.
         self._words = Counter(word.casefold() for text in every for word in _WORD.findall(text.rpartition(" ")[0]))
-        self._keeps_hyphens = self._has_more_compounds()
+        self._keeps_hyphens = self._prefers_hyphens()
 
-    def parts(self, sign: Callable[[], object]) -> Iterator[Part]:
-        """The parts in order, each with the page it begins on as its anchor. Gives a sign after each page."""
-        stretches = (stretch for number, page in enumerate(self._pages, 1) for stretch in self._stretches(page, number))
-        for number, group in groupby(self._rejoined(stretches), key=lambda stretch: stretch.page):
-            writer = Writer()
-            for stretch in group:
-                _write(writer, stretch)
+    def parts(self, heartbeat: Callable[[], object]) -> Iterator[DocumentPart]:
+        """The parts in order. The anchor of each is its first page. Calls `heartbeat` after each page."""
+        regions = (
+            region for number, page in enumerate(self._pages, 1) for region in self._iterate_regions(page, number)
+        )
+        for number, group in groupby(self._join_continued_regions(regions), key=lambda region: region.page):
+            writer = DocumentWriter()
+            for region in group:
+                _write_region(writer, region)
             for part in writer.finish():
                 yield replace(part, anchor=f"page={number}")
-            sign()
+            heartbeat()
 
-    def _stretches(self, page: Sequence[Line], number: int) -> Iterator[_Stretch]:
-        """What stands together on one page."""
-        edges = _Edges(page)
-        group: list[Line] = []
-        kind = _Kind.TEXT
+    def _iterate_regions(self, page: Sequence[TextLine], number: int) -> Iterator[_Region]:
+        """The regions of one page."""
+        edges = _RightEdges(page)
+        group: list[TextLine] = []
+        kind = _RegionKind.TEXT
         for line in page:
             now = self._kind(line, number)
-            if group and self._goes_on(group, line, kinds=(kind, now), edges=edges, page=number):
+            if group and self._continues_group(group, line, kinds=(kind, now), edges=edges, page=number):
                 group.append(line)
                 continue
             if group:
-                yield self._stretch(kind, group, number)
+                yield self._build_region(kind, group, number)
             group, kind = [line], now
         if group:
-            yield self._stretch(kind, group, number)
+            yield self._build_region(kind, group, number)
 
-    def _kind(self, line: Line, page: int) -> _Kind:
+    def _kind(self, line: TextLine, page: int) -> _RegionKind:
         if self._headings.level(line, page=page):
-            return _Kind.HEADING
+            return _RegionKind.HEADING
         if line.is_monospaced:
-            return _Kind.CODE
-        return _Kind.TABLE if line.cells and not _ITEM.match(line.text) else _Kind.TEXT
+            return _RegionKind.CODE
+        return _RegionKind.TABLE if line.cells and not _ITEM.match(line.text) else _RegionKind.TEXT
 
-    def _goes_on(
-        self, group: Sequence[Line], line: Line, *, kinds: tuple[_Kind, _Kind], edges: _Edges, page: int
+    def _continues_group(
+        self,
+        group: Sequence[TextLine],
+        line: TextLine,
+        *,
+        kinds: tuple[_RegionKind, _RegionKind],
+        edges: _RightEdges,
+        page: int,
     ) -> bool:
         before, kind, now = group[-1], *kinds
         drop = before.y - line.y
         if drop <= -0.5 * line.size or drop > 4 * line.size:
             return False
-        if kind is _Kind.TABLE:
-            return now is _Kind.TABLE or (now is _Kind.TEXT and _is_in_a_column(group, line))
+        if kind is _RegionKind.TABLE:
+            return now is _RegionKind.TABLE or (now is _RegionKind.TEXT and _is_in_column(group, line))
         if kind is not now:
             return False
-        if kind is _Kind.CODE:
+        if kind is _RegionKind.CODE:
             return abs(before.size - line.size) < 1 and drop <= 3.2 * line.size
-        if kind is _Kind.HEADING:
+        if kind is _RegionKind.HEADING:
             return self._is_same_heading(group, line, page)
         return self._is_same_paragraph(group, line, edges)
 
-    def _is_same_heading(self, group: Sequence[Line], line: Line, page: int) -> bool:
-        """A long heading takes several lines, which look alike and stand close."""
+    def _is_same_heading(self, group: Sequence[TextLine], line: TextLine, page: int) -> bool:
+        """Whether a line continues a heading: it has the same typography and a small distance."""
         before = group[-1]
         alike = before.size == line.size and before.is_bold == line.is_bold
         whole = " ".join(one.text for one in group)
-        return alike and before.y - line.y <= 1.6 * line.size and not self._headings.named(whole, page=page)
+        return alike and before.y - line.y <= 1.6 * line.size and not self._headings.is_in_outline(whole, page=page)
 
-    def _is_same_paragraph(self, group: Sequence[Line], line: Line, edges: _Edges) -> bool:
+    def _is_same_paragraph(self, group: Sequence[TextLine], line: TextLine, edges: _RightEdges) -> bool:
         before = group[-1]
         if abs(before.size - line.size) > 0.08 * line.size or _ITEM.match(line.text):
             return False
         if before.y - line.y > 1.3 * self._leading * line.size:
             return False
         if len(group) > 1 and abs(line.x - before.x) > 0.8 * line.size:
-            return False  # the first line of a paragraph may stand further in or out, but no later one
+            return False  # only the first line of a paragraph may be indented
         first_word = text_width(line.text.split(" ", 1)[0] + " ", line)
         edge = edges.right_of(before)
-        # A word that would still have fit on the line before was put on a new one on purpose.
+        # If the first word would have fit on the line before, the line break starts a new paragraph.
         return before.end + first_word > edge - 0.15 * (edge - before.x)
 
-    def _stretch(self, kind: _Kind, group: list[Line], page: int) -> _Stretch:
-        if kind is _Kind.TABLE and sum(bool(line.cells) for line in group) < 2:
-            kind = _Kind.TEXT
-        text = "" if kind in (_Kind.CODE, _Kind.TABLE) else self._flowing(line.text for line in group)
-        level = self._headings.level(group[0], page=page) if kind is _Kind.HEADING else 0
-        return _Stretch(kind, page, tuple(group), text, level)
+    def _build_region(self, kind: _RegionKind, group: list[TextLine], page: int) -> _Region:
+        if kind is _RegionKind.TABLE and sum(bool(line.cells) for line in group) < 2:
+            kind = _RegionKind.TEXT
+        text = "" if kind in (_RegionKind.CODE, _RegionKind.TABLE) else self._join_lines(line.text for line in group)
+        level = self._headings.level(group[0], page=page) if kind is _RegionKind.HEADING else 0
+        return _Region(kind, page, tuple(group), text, level)
 
-    def _flowing(self, texts: Iterable[str]) -> str:
-        """Lines as one, and words that were cut at their ends whole again."""
+    def _join_lines(self, texts: Iterable[str]) -> str:
+        """Join lines and the words that are hyphenated at their ends."""
         whole = ""
         for text in texts:
-            whole = self._joined(whole, text.strip()) if whole else text.strip()
+            whole = self._join_words(whole, text.strip()) if whole else text.strip()
         return whole
 
-    def _joined(self, before: str, after: str) -> str:
-        first, second = _BROKEN_WORD.search(before), _BEGINNING.match(after)
+    def _join_words(self, before: str, after: str) -> str:
+        first, second = _HYPHENATED_END.search(before), _FIRST_WORD.match(after)
         if not first:
             return f"{before} {after}"
         if before.endswith("\u00ad"):
             return before[:-1] + after
-        known = self._known_as(first[1], second[0]) if second else -1
-        if not second or not second[0][0].islower() or _ADDRESS.search(before) or known < 0:
+        known = self._compare_spellings(first[1], second[0]) if second else -1
+        if not second or not second[0][0].islower() or _URL_END.search(before) or known < 0:
             return before + after
         return before + after if known == 0 and self._keeps_hyphens else before[:-1] + after
 
-    def _known_as(self, first: str, second: str) -> int:
-        """Above 0: the document has the two halves as one word elsewhere. Below 0: it has them with a hyphen."""
+    def _compare_spellings(self, first: str, second: str) -> int:
+        """Above 0 if the rest of the document spells the two halves as one word, below 0 if with a hyphen."""
         as_word = self._words[(first.rpartition("-")[2] + second).casefold()]
         return as_word - self._words[f"{first}-{second}".casefold()]
 
-    def _has_more_compounds(self) -> bool:
-        """Whether words at line ends, as far as the rest of the document tells, have a hyphen of their own."""
+    def _prefers_hyphens(self) -> bool:
+        """Whether most hyphens at line ends belong to the word, judging by the rest of the document."""
         verdicts: Counter[int] = Counter()
         for before, line in (pair for page in self._pages for pair in pairwise(page)):
-            first, second = _BROKEN_WORD.search(before.text), _BEGINNING.match(line.text)
+            first, second = _HYPHENATED_END.search(before.text), _FIRST_WORD.match(line.text)
             if first and second:
-                known = self._known_as(first[1], second[0])
+                known = self._compare_spellings(first[1], second[0])
                 verdicts[(known > 0) - (known < 0)] += 1
         return verdicts[-1] > verdicts[1]
 
-    def _rejoined(self, stretches: Iterable[_Stretch]) -> Iterator[_Stretch]:
-        """A paragraph that goes on in the next column is one, and a sentence that goes on over the page is one.
+    def _join_continued_regions(self, regions: Iterable[_Region]) -> Iterator[_Region]:
+        """Join a paragraph that continues in the next column, and a sentence that continues on the next page.
 
-        What follows that sentence stays on its own page, so that it is cited there.
+        The rest of the paragraph after that sentence keeps its own page, so that citations lead there.
         """
-        before: _Stretch | None = None
-        for stretch in stretches:
-            rest = stretch
-            if before and _is_unfinished(before, stretch):
-                whole = self._joined(before.text, stretch.text)
-                cut = len(whole) if before.page == stretch.page else _end_of_sentence(whole, len(before.text))
+        before: _Region | None = None
+        for region in regions:
+            rest = region
+            if before and _continues_region(before, region):
+                whole = self._join_words(before.text, region.text)
+                cut = len(whole) if before.page == region.page else _find_sentence_end(whole, len(before.text))
                 before = replace(before, text=whole[:cut].rstrip())
                 if cut == len(whole):
                     continue
-                rest = replace(stretch, text=whole[cut:])
+                rest = replace(region, text=whole[cut:])
             if before:
                 yield before
             before = rest
@@ -370,8 +378,8 @@ class Flow:
             yield before
 
 
-def _leading(pages: Sequence[Sequence[Line]]) -> float:
-    """How far lines of a paragraph usually are apart, in sizes of their letters."""
+def _leading(pages: Sequence[Sequence[TextLine]]) -> float:
+    """The usual distance between the lines of a paragraph, as a multiple of the font size."""
     drops = (
         (before.y - line.y) / line.size
         for page in pages
@@ -382,44 +390,48 @@ def _leading(pages: Sequence[Sequence[Line]]) -> float:
     return median(usual) if usual else _USUAL_LEADING
 
 
-def _is_in_a_column(group: Sequence[Line], line: Line) -> bool:
-    """Whether a line goes on in a cell of the row above it."""
+def _is_in_column(group: Sequence[TextLine], line: TextLine) -> bool:
+    """Whether a line continues a cell of the row above it."""
     starts = [x for row in group for x, _ in row.cells]
     return group[-1].y - line.y < 1.5 * line.size and any(abs(x - line.x) < 3 for x in starts)
 
 
-def _is_unfinished(before: _Stretch, after: _Stretch) -> bool:
-    if not (before.kind is after.kind is _Kind.TEXT) or after.page - before.page > 1:
+def _continues_region(before: _Region, after: _Region) -> bool:
+    if not (before.kind is after.kind is _RegionKind.TEXT) or after.page - before.page > 1:
         return False
-    jumped = before.page != after.page or after.lines[0].y > before.lines[-1].y
-    if not jumped or _FINISHED.search(before.text) or abs(before.lines[-1].size - after.lines[0].size) > 0.5:
+    is_new_column = before.page != after.page or after.lines[0].y > before.lines[-1].y
+    if (
+        not is_new_column
+        or _PARAGRAPH_END.search(before.text)
+        or abs(before.lines[-1].size - after.lines[0].size) > 0.5
+    ):
         return False
-    return after.text[:1].islower() or bool(_BROKEN_WORD.search(before.text))
+    return after.text[:1].islower() or bool(_HYPHENATED_END.search(before.text))
 
 
-def _end_of_sentence(text: str, start: int) -> int:
+def _find_sentence_end(text: str, start: int) -> int:
     match = _SENTENCE_END.search(text, max(0, start - 1))
     return match.end() if match else len(text)
 
 
-def _write(writer: Writer, stretch: _Stretch) -> None:
-    if stretch.kind is _Kind.HEADING:
-        writer.heading(stretch.text, level=stretch.level)
-    elif stretch.kind is _Kind.CODE:
-        writer.code(_as_typed(stretch.lines))
-    elif stretch.kind is _Kind.TABLE:
-        writer.table(_rows(stretch.lines))
-    elif item := _ITEM.match(stretch.text):
+def _write_region(writer: DocumentWriter, region: _Region) -> None:
+    if region.kind is _RegionKind.HEADING:
+        writer.heading(region.text, level=region.level)
+    elif region.kind is _RegionKind.CODE:
+        writer.code(_code_text(region.lines))
+    elif region.kind is _RegionKind.TABLE:
+        writer.table(_table_rows(region.lines))
+    elif item := _ITEM.match(region.text):
         writer.open_item((item["number"] or "-").replace("(", "").replace(")", "."))
-        writer.paragraph(stretch.text[item.end() :])
+        writer.paragraph(region.text[item.end() :])
         writer.close_item()
     else:
         writer.close_list()
-        writer.paragraph(stretch.text)
+        writer.paragraph(region.text)
 
 
-def _as_typed(group: Sequence[Line]) -> str:
-    """Code with its indents, as far as its place on the page tells them."""
+def _code_text(group: Sequence[TextLine]) -> str:
+    """Code with indentation and blank lines, estimated from the coordinates of its lines."""
     left = min(line.x for line in group)
     drop = median_low([before.y - line.y for before, line in pairwise(group)] or [0.0])
     typed: list[str] = []
@@ -433,8 +445,8 @@ def _as_typed(group: Sequence[Line]) -> str:
     return "\n".join(typed)
 
 
-def _rows(group: Sequence[Line]) -> list[list[str]]:
-    """The rows of a table; a line that only goes on in cells of the row above belongs to it."""
+def _table_rows(group: Sequence[TextLine]) -> list[list[str]]:
+    """The rows of a table. A line with a single segment continues the previous row."""
     starts = _column_starts(group)
     rows: list[list[str]] = []
     for line in group:
@@ -450,7 +462,7 @@ def _rows(group: Sequence[Line]) -> list[list[str]]:
     return rows
 
 
-def _column_starts(group: Sequence[Line]) -> list[float]:
+def _column_starts(group: Sequence[TextLine]) -> list[float]:
     starts: list[float] = []
     for x in sorted(x for line in group for x, _ in line.cells):
         if not starts or x - starts[-1] > 1.5 * group[0].size:

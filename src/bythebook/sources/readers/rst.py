@@ -1,7 +1,4 @@
-"""reStructuredText, with what Sphinx adds to it read as text.
-
-Sphinx's directives and roles, and anyone else's, as docutils can read them: for their text.
-"""
+"""reStructuredText. The directives and roles of Sphinx and its extensions are read for their text."""
 
 from __future__ import annotations
 
@@ -16,20 +13,20 @@ from docutils.parsers.rst import Directive, Parser, directives, roles
 from docutils.parsers.rst.languages import en
 from docutils.utils import new_document
 
-from bythebook.sources import Kind, Unreadable
-from bythebook.sources.document import Draft, Writer
+from bythebook.sources import BlockKind, Unreadable
+from bythebook.sources.document import DocumentWriter, ParsedDocument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 
-LARGEST = 2_000_000
-_ENDLESS_WORD = re.compile(r"\S{2000}")
+MAX_LENGTH = 2_000_000
+_OVERLONG_WORD = re.compile(r"\S{2000}")
 
-# docutils keeps its roles, and the default one, in its module: two documents at once would see each other's.
-_ONE_AT_A_TIME = threading.Lock()
+# docutils keeps its roles in module globals, so that parsing two documents at once would mix them.
+_DOCUTILS_LOCK = threading.Lock()
 
-_SAFE = {
+_SAFE_SETTINGS = {
     "file_insertion_enabled": False,
     "raw_enabled": False,
     "_disable_config": True,
@@ -44,34 +41,36 @@ _SAFE = {
 }
 
 
-def read(text: str) -> Draft:
-    """The document, with section ids as Sphinx gives them. A directive or role nobody knows keeps its text."""
-    document = _parsed(text)
-    walk = _Walk(document, counted=not may_take_numbers(text))
-    walk.over(document)
-    parts = walk.writer.finish()
-    return Draft(next((part.text for part in parts if part.kind is Kind.HEADING), ""), parts)
+def read(text: str) -> ParsedDocument:
+    """The document with the section ids of Sphinx. Of an unknown directive or role, the text is kept."""
+    document = _parse(text)
+    walker = _TreeWalker(document, has_reliable_ids=not may_take_auto_ids(text))
+    walker.walk(document)
+    parts = walker.writer.finish()
+    return ParsedDocument(next((part.text for part in parts if part.kind is BlockKind.HEADING), ""), parts)
 
 
-def _parsed(text: str) -> nodes.document:
-    # docutils looks for addresses in every word, in time that grows with the square of the word.
-    if len(text) > LARGEST or _ENDLESS_WORD.search(text):
-        raise Unreadable(f"it has over {LARGEST // 1_000_000} MB, or a word without end; take out what is not text")
+def _parse(text: str) -> nodes.document:
+    # docutils searches every word for URLs, which takes quadratic time in the length of the word.
+    if len(text) > MAX_LENGTH or _OVERLONG_WORD.search(text):
+        raise Unreadable(
+            f"it has over {MAX_LENGTH // 1_000_000} MB, or an extremely long word; take out what is not text"
+        )
     settings = get_default_settings(Parser)
-    for name, value in _SAFE.items():
+    for name, value in _SAFE_SETTINGS.items():
         setattr(settings, name, value)
     document = new_document("page", settings)
-    with _ONE_AT_A_TIME, introduced(text):
+    with _DOCUTILS_LOCK, register_unknown_names(text):
         Parser().parse(text, document)
     return document
 
 
-class _Walk:
-    """One pass over a document tree."""
+class _TreeWalker:
+    """Walks over a document tree once and writes its parts."""
 
-    def __init__(self, document: nodes.document, *, counted: bool) -> None:
-        self.writer = Writer()
-        self._counted = counted
+    def __init__(self, document: nodes.document, *, has_reliable_ids: bool) -> None:
+        self.writer = DocumentWriter()
+        self._has_reliable_ids = has_reliable_ids
         self._level = 0
         self._replacements = {
             name: definition
@@ -79,61 +78,61 @@ class _Walk:
             for name in definition["names"]
         }
 
-    def over(self, node: nodes.Node) -> None:
+    def walk(self, node: nodes.Node) -> None:
         handler = _HANDLERS.get(type(node).__name__)
         if handler:
             handler(self, node)
         elif isinstance(node, nodes.TextElement):
             self.writer.paragraph(self._text(node))
         else:
-            self._children(node)
+            self._walk_child_nodes(node)
 
-    def _children(self, node: nodes.Node) -> None:
+    def _walk_child_nodes(self, node: nodes.Node) -> None:
         for child in node.children:
-            self.over(child)
+            self.walk(child)
 
-    def section(self, node: nodes.Node) -> None:
+    def write_section(self, node: nodes.Node) -> None:
         self._level += 1
-        self._children(node)
+        self._walk_child_nodes(node)
         self._level -= 1
 
-    def title(self, node: nodes.Node) -> None:
+    def write_title(self, node: nodes.Node) -> None:
         if isinstance(node.parent, nodes.section):
-            anchor = _anchor(node.parent, counted=self._counted)
+            anchor = _find_anchor(node.parent, has_reliable_ids=self._has_reliable_ids)
             self.writer.heading(self._text(node), level=min(self._level, 6), anchor=anchor)
         else:
             self.writer.paragraph(self._text(node))
 
-    def code(self, node: nodes.Node) -> None:
+    def write_code(self, node: nodes.Node) -> None:
         classes = [name for name in node["classes"] if name != "code"] if isinstance(node, nodes.Element) else []
         self.writer.code(node.astext(), language=classes[0] if classes else "")
 
-    def admonition(self, node: nodes.Node) -> None:
+    def write_admonition(self, node: nodes.Node) -> None:
         self.writer.paragraph(type(node).__name__.capitalize())
-        self._children(node)
+        self._walk_child_nodes(node)
 
-    def items(self, node: nodes.Node) -> None:
+    def write_list(self, node: nodes.Node) -> None:
         number = int(node.get("start", 1)) if isinstance(node, nodes.Element) else 1
         for position, item in enumerate(node.children, start=number):
             self.writer.open_item(f"{position}." if isinstance(node, nodes.enumerated_list) else "-")
-            self._children(item)
+            self._walk_child_nodes(item)
             self.writer.close_item()
         self.writer.close_list()
 
-    def field(self, node: nodes.Node) -> None:
+    def write_field(self, node: nodes.Node) -> None:
         name, *body = node.children
         self.writer.paragraph(f"{name.astext()}: " + " ".join(self._text(child) for child in body))
 
-    def lines(self, node: nodes.Node) -> None:
+    def write_lines(self, node: nodes.Node) -> None:
         self.writer.paragraph("\n".join(self._text(line) for line in node.findall(nodes.line)))
 
-    def table(self, node: nodes.Node) -> None:
+    def write_table(self, node: nodes.Node) -> None:
         for title in node.findall(nodes.title):
             self.writer.paragraph(self._text(title))
         self.writer.table([[self._text(cell) for cell in row.children] for row in node.findall(nodes.row)])
 
-    def nothing(self, node: nodes.Node) -> None:
-        """Seen by nobody."""
+    def ignore(self, node: nodes.Node) -> None:
+        """The node is not visible."""
 
     def _text(self, node: nodes.Node) -> str:
         return "".join(self._pieces(node, 0))
@@ -145,54 +144,54 @@ class _Walk:
             definition = self._replacements.get(node.get("refname", ""))
             for child in (definition or node).children:
                 yield from self._pieces(child, depth + 1)
-        elif type(node).__name__ not in _UNSEEN:
+        elif type(node).__name__ not in _INVISIBLE:
             for child in node.children:
                 yield from self._pieces(child, depth)
                 if isinstance(child, nodes.paragraph | nodes.list_item):
                     yield " "
 
 
-def _anchor(section: nodes.section, *, counted: bool) -> str:
-    """The id of a section. One that is only a number is known where all that takes numbers is `counted`.
+def _find_anchor(section: nodes.section, *, has_reliable_ids: bool) -> str:
+    """The id of a section. An automatic id such as `id3` is only right if all elements that consume numbers are known.
 
-    Where it is not, a label in front of the section is as good; and no id is better than a wrong one.
+    Otherwise, the label before the section is used, or no id at all.
     """
     anchor = str(next(iter(section["ids"]), ""))
-    if counted or not _NUMBERED.fullmatch(anchor):
+    if has_reliable_ids or not _AUTO_ID.fullmatch(anchor):
         return anchor
     place = section.parent.index(section)
     before = section.parent.children[place - 1] if place else None
     return str(next(iter(before["ids"]), "")) if isinstance(before, nodes.target) else ""
 
 
-_NUMBERED = re.compile(r"id[0-9]+")
-_UNSEEN = frozenset(
+_AUTO_ID = re.compile(r"id[0-9]+")
+_INVISIBLE = frozenset(
     ["comment", "footnote_reference", "image", "pending", "raw", "substitution_definition", "system_message", "label"]
 )
 _ADMONITIONS = ["attention", "caution", "danger", "error", "hint", "important", "note", "tip", "warning"]
-_HANDLERS: dict[str, Callable[[_Walk, nodes.Node], None]] = {
-    **dict.fromkeys(_UNSEEN, _Walk.nothing),
-    **dict.fromkeys(_ADMONITIONS, _Walk.admonition),
-    "target": _Walk.nothing,
-    "section": _Walk.section,
-    "title": _Walk.title,
-    "literal_block": _Walk.code,
-    "doctest_block": _Walk.code,
-    "math_block": _Walk.code,
-    "bullet_list": _Walk.items,
-    "enumerated_list": _Walk.items,
-    "field": _Walk.field,
-    "option_list_item": _Walk.field,
-    "line_block": _Walk.lines,
-    "table": _Walk.table,
+_HANDLERS: dict[str, Callable[[_TreeWalker, nodes.Node], None]] = {
+    **dict.fromkeys(_INVISIBLE, _TreeWalker.ignore),
+    **dict.fromkeys(_ADMONITIONS, _TreeWalker.write_admonition),
+    "target": _TreeWalker.ignore,
+    "section": _TreeWalker.write_section,
+    "title": _TreeWalker.write_title,
+    "literal_block": _TreeWalker.write_code,
+    "doctest_block": _TreeWalker.write_code,
+    "math_block": _TreeWalker.write_code,
+    "bullet_list": _TreeWalker.write_list,
+    "enumerated_list": _TreeWalker.write_list,
+    "field": _TreeWalker.write_field,
+    "option_list_item": _TreeWalker.write_field,
+    "line_block": _TreeWalker.write_lines,
+    "table": _TreeWalker.write_table,
 }
 
 
 _DIRECTIVE = re.compile(r"\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?([\w.+:-]+?)[ \t]?::(?=\s|$)")
 _ROLE = re.compile(r":([A-Za-z][\w.+:-]*):`|`:([A-Za-z][\w.+:-]*):")
-_TITLED = re.compile(r"([^<]*\S)\s*<[^<>]*>")
+_TITLE_AND_TARGET = re.compile(r"([^<]*\S)\s*<[^<>]*>")
 
-_NOT_TEXT = frozenset(
+_INVISIBLE_DIRECTIVES = frozenset(
     [
         *(
             "toctree",
@@ -217,13 +216,13 @@ _NOT_TEXT = frozenset(
         *("sectionauthor", "codeauthor", "tags", "program", "click", "argparse", "jupyter-execute"),
     ]
 )
-_CODE = frozenset(
+_CODE_DIRECTIVES = frozenset(
     [
         *("code", "code-block", "sourcecode", "math", "doctest", "testcode", "testsetup", "testoutput", "testcleanup"),
         *("prompt", "productionlist", "ipython", "console"),
     ]
 )
-_VERSIONS = {
+_VERSION_LABELS = {
     "versionadded": "Added in version",
     "versionchanged": "Changed in version",
     "versionremoved": "Removed in version",
@@ -232,49 +231,49 @@ _VERSIONS = {
 }
 
 
-_WITHOUT_NUMBERS = frozenset(
+_TAKE_NO_AUTO_ID = frozenset(
     [
         *("toctree", "index", "highlight", "currentmodule", "module", "literalinclude", "only", "seealso", "rubric"),
         *("code-block", "sourcecode", "glossary", "hlist", "centered", "tab", "tabs", "group-tab", "todo"),
-        *_VERSIONS,
+        *_VERSION_LABELS,
     ]
 )
 
 
-def may_take_numbers(text: str) -> bool:
-    """Whether a page has directives that only Sphinx knows, and that may take the numbers sections are known by."""
+def may_take_auto_ids(text: str) -> bool:
+    """Whether a page has Sphinx directives that may consume the numbers of automatic section ids."""
     names = {found.lower() for found in _DIRECTIVE.findall(text)}
-    return any(name not in en.directives and name not in _WITHOUT_NUMBERS for name in names)
+    return any(name not in en.directives and name not in _TAKE_NO_AUTO_ID for name in names)
 
 
 @contextmanager
-def introduced(text: str) -> Iterator[None]:
-    """For a while, docutils knows every directive and role that `text` uses, and no other page's."""
+def register_unknown_names(text: str) -> Iterator[None]:
+    """Register the unknown directives and roles of `text` with docutils while the block runs."""
     registries: tuple[dict[str, Any], ...] = (directives._directives, roles._roles)  # type: ignore[attr-defined]
-    before = [dict(registry) for registry in registries]
+    saved = [dict(registry) for registry in registries]
     for name in {found.lower() for found in _DIRECTIVE.findall(text)}:
-        if name in _CODE or name not in en.directives:
-            directives.register_directive(name, TextOf)
+        if name in _CODE_DIRECTIVES or name not in en.directives:
+            directives.register_directive(name, UnknownDirective)
     for name in {(front or behind).lower() for front, behind in _ROLE.findall(text)}:
         if name not in en.roles:
-            roles.register_local_role(name, _role)
+            roles.register_local_role(name, _unknown_role)
     try:
         yield
     finally:
-        for registry, content in zip(registries, before, strict=True):
+        for registry, content in zip(registries, saved, strict=True):
             registry.clear()
             registry.update(content)
 
 
 class _AnyOption(dict[str, Any]):
-    """Options nobody here knows are read, so that they are not taken for text."""
+    """Accepts all options, so that unknown ones are not read as text."""
 
     def __missing__(self, key: str) -> Any:
         return directives.unchanged
 
 
-class TextOf(Directive):
-    """A directive nobody here knows: its argument and its content are text, its options are not."""
+class UnknownDirective(Directive):
+    """A directive without an implementation here: its argument and content are text, its options are not."""
 
     optional_arguments = 1
     final_argument_whitespace = True
@@ -282,17 +281,17 @@ class TextOf(Directive):
     option_spec: ClassVar[dict[str, Any]] = _AnyOption(name=directives.unchanged)
 
     def run(self) -> Sequence[nodes.Node]:
-        if self.name in _NOT_TEXT or self.name.startswith("auto"):
+        if self.name in _INVISIBLE_DIRECTIVES or self.name.startswith("auto"):
             return []
-        if self.name in _CODE:
+        if self.name in _CODE_DIRECTIVES:
             return self._code()
-        return [*([] if self.name == "only" else self._argument()), *self._children()]
+        return [*([] if self.name == "only" else self._argument()), *self._parse_content()]
 
     def _code(self) -> list[nodes.Node]:
         caption = self.options.get("caption")
         lines, language = list(self.content), "".join(self.arguments)
         if not self.name.startswith(("code", "source")):
-            # Only these name a language; the others may begin on the directive's own line.
+            # Only these have a language argument. The code of others may begin on the line of the directive.
             lines, language = [*language.split("\n"), *lines], ""
         code = nodes.literal_block(self.block_text, "\n".join(lines), classes=[language] if language else [])
         return [nodes.paragraph(caption, caption), code] if caption else [code]
@@ -301,22 +300,22 @@ class TextOf(Directive):
         if not self.arguments:
             return []
         words = self.arguments[0]
-        if self.name in _VERSIONS:
+        if self.name in _VERSION_LABELS:
             version, _, rest = words.partition("\n" if "\n" in words else " ")
-            words = f"{_VERSIONS[self.name]} {version}" + (f": {rest}" if rest else "")
+            words = f"{_VERSION_LABELS[self.name]} {version}" + (f": {rest}" if rest else "")
         children, messages = self.state.inline_text(words, self.lineno)
         return [nodes.paragraph(words, "", *children), *messages]
 
-    def _children(self) -> list[nodes.Node]:
+    def _parse_content(self) -> list[nodes.Node]:
         holder = nodes.container()
         self.state.nested_parse(self.content, self.content_offset, holder, match_titles=True)
         return list(holder.children)
 
 
-def _role(_: str, rawtext: str, text: str, *__: Any, **___: Any) -> tuple[list[Any], list[Any]]:
-    """A role nobody here knows: `title <target>` is its title, `~a.b.c` is `c`."""
+def _unknown_role(_: str, rawtext: str, text: str, *__: Any, **___: Any) -> tuple[list[Any], list[Any]]:
+    """A role without an implementation here: the text of `title <target>` is the title, of `~a.b.c` it is `c`."""
     text = nodes.unescape(text)
-    titled = _TITLED.fullmatch(text)
+    titled = _TITLE_AND_TARGET.fullmatch(text)
     words = titled[1] if titled else text.lstrip("!")
     if words.startswith("~"):
         words = words[1:].rsplit(".", 1)[-1]

@@ -1,18 +1,15 @@
-"""Capped: a process that reads documents nobody vouches for, and is ended when it takes too much.
+"""A child process with limited rights that parses untrusted documents.
 
-A PDF, an EPUB or a Word file is a program for its reader, and some are made to break it. They are read in a process of
-its own, with little memory and little time, that can neither write files nor reach the network. Whatever happens to
-that process, the file is reported, and the next one is read by a new process.
-
-Documents: formats that are no text, read by a process that may be ended (see `capped`).
-
-These readers open the file they are given, and nothing else.
+PDF, EPUB and Word files, crawled pages and documents with much HTML can be built to exhaust or break their parser.
+They are parsed in a child process with limits on memory and time that can neither write files nor use the network.
+If the process dies or exceeds a limit, the document is reported as unreadable and the next one gets a new process.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -24,140 +21,178 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from bythebook.sources import Kind, Unreadable
-from bythebook.sources.document import Draft, Part
+from bythebook.sources import BlockKind, Unreadable
+from bythebook.sources.document import DocumentPart, ParsedDocument
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path, PurePath
+    from pathlib import Path
 
+    from bythebook.sources.projects import SlugOptions, Style
+    from bythebook.sources.readers.html import WebPage
 
-OUT_OF_MEMORY = 77
-"""The exit code of a process that was refused memory."""
-_AT_ONCE = 1 << 16
+OUT_OF_MEMORY_EXIT_CODE = 77
+MAX_UNCHECKED_TAGS = 3_000
+"""Start and end tags up to which any HTML is parsed quickly."""
+# JSON may hide the tags of a notebook behind escapes.
+_SUSPICIOUS = re.compile(r"<[^<>]{5000}|\\u003c", re.IGNORECASE)
+_READ_SIZE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Caps:
-    """How much one document may take."""
+class SandboxLimits:
+    """Resource limits for one document."""
 
     memory: int = 1_000_000_000
-    """Bytes of address space, for the whole process."""
+    """Bytes of address space of the process."""
     seconds: float = 1200.0
-    """For a whole document, by the clock and by the processor."""
+    """Wall-clock time and CPU time for a whole file."""
+    page_seconds: float = 30.0
+    """The same for a text document, a web page or a chapter of an EPUB. Real ones take less than a second."""
     stall: float = 120.0
-    """Seconds without a sign of life. Two are given for each page of a PDF: when it is read, and when it is written."""
+    """Seconds without a heartbeat. Each page of a PDF gives two: one when it is parsed, one when it is written."""
     output: int = 100_000_000
-    """Bytes that may come back."""
+    """Bytes of the answer."""
 
 
-class CappedReader:
-    """Reads documents one after another, each within its caps. The process is started when the first one comes."""
+class Sandbox:
+    """Parses one document at a time in a child process, which is started for the first document."""
 
-    def __init__(self, caps: Caps | None = None) -> None:
-        self._caps = caps or Caps()
+    def __init__(self, limits: SandboxLimits | None = None) -> None:
+        self._limits = limits or SandboxLimits()
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
-    def chapters(self, file: Path) -> list[str]:
-        """The paths inside a document that holds several pages, in reading order. Raises Unreadable."""
-        return list(map(str, self._ask(file, "")["chapters"]))
+    def list_chapters(self, file: Path) -> list[str]:
+        """The paths of the pages inside a file that holds several, in reading order. Raises Unreadable."""
+        return list(map(str, self._call({"chapters_of": str(file)}, self._limits.seconds)["chapters"]))
 
-    def read(self, file: Path, *, part: str = "") -> Draft:
-        """A document, or one part of it. Raises Unreadable."""
-        draft = self._ask(file, part)
-        parts = (Part(Kind(kind), text, level=level, anchor=anchor) for kind, text, level, anchor in draft["parts"])
-        return Draft(draft["title"], tuple(parts), module_name=draft["module_name"])
+    def read_file(self, file: Path, *, part: str = "") -> ParsedDocument:
+        """A binary document, or one page of it. Raises Unreadable."""
+        seconds = self._limits.page_seconds if part else self._limits.seconds
+        return _to_document(self._call({"file": str(file), "part": part}, seconds)["document"])
 
-    def __reduce__(self) -> tuple[type[CappedReader], tuple[Caps]]:
-        return CappedReader, (self._caps,)  # a copy, in another process, starts a process of its own
+    def read_text(self, text: str, *, suffix: str, style: Style, slugs: SlugOptions) -> ParsedDocument:
+        """A text document, like `readers.read`. Raises Unreadable."""
+        job = {"text": text, "suffix": suffix, "style": style, "slugs": asdict(slugs)}
+        return _to_document(self._call(job, self._limits.page_seconds)["document"])
+
+    def read_web_page(self, html: str) -> WebPage:
+        """A published page, like `html.read_web_page`. Raises Unreadable."""
+        from bythebook.sources.readers.html import WebPage
+
+        fields = self._call({"html": html}, self._limits.page_seconds)["page"]
+        document = _to_document(fields.pop("document"))
+        return WebPage(document, **{name: _to_tuple(value) for name, value in fields.items()})
+
+    def __reduce__(self) -> tuple[type[Sandbox], tuple[SandboxLimits]]:
+        return Sandbox, (self._limits,)  # A copy in another process starts its own child.
 
     def stop(self) -> None:
-        """End what is being read, also from another thread."""
+        """Kill the process. Safe to call from another thread while a document is being parsed."""
         process, self._process = self._process, None
         if process:
             process.kill()
-            # Whoever is waiting for its answer sees that it has ended, and clears up.
+            # A thread that waits for an answer sees the end of the process and cleans up.
             if self._lock.acquire(blocking=False):
                 try:
-                    _end(process)
+                    _terminate(process)
                 finally:
                     self._lock.release()
 
-    def _ask(self, file: Path, part: str) -> dict[str, Any]:
+    def _call(self, job: dict[str, Any], seconds: float) -> dict[str, Any]:
+        line = json.dumps({**job, "seconds": seconds}).encode() + b"\n"
         with self._lock:
             process = self._process or self._start()
-            job = json.dumps({"file": str(file), "part": part}).encode() + b"\n"
             try:
-                answer = _answer(process, job, self._caps)
+                answer = _exchange(process, line, self._limits, seconds)
             except BaseException:
                 self._process = None
-                _end(process)
+                _terminate(process)
                 raise
         if "unreadable" in answer:
             raise Unreadable(str(answer["unreadable"]))
         return answer
 
     def _start(self) -> subprocess.Popen[bytes]:
-        # Of this process's variables it gets none: there may be keys among them.
+        # The child gets none of this process's environment variables: they may contain API keys.
         process = subprocess.Popen(  # noqa: S603 - our own module
-            [sys.executable, "-m", "bythebook.sources.readers.sandbox_worker", json.dumps(asdict(self._caps))],
+            [sys.executable, "-m", "bythebook.sources.readers.sandbox_worker", json.dumps(asdict(self._limits))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env={"PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "PYTHONSAFEPATH": "1"},
         )
         self._process = process
-        weakref.finalize(self, _end, process)
+        weakref.finalize(self, _terminate, process)
         return process
 
 
-def _answer(process: subprocess.Popen[bytes], job: bytes, caps: Caps) -> dict[str, Any]:
-    """What the process says about a job. Raises Unreadable when it says nothing, or too much, or takes too long."""
-    latest = time.monotonic() + caps.seconds
+def may_be_slow(text: str) -> bool:
+    """Whether a text has enough markup to be slow to parse. It is then parsed in the sandbox.
+
+    Some markup takes an HTML parser time that grows with the square of its length: many open elements, many attributes
+    on one element, formatting repeated in every paragraph. A text with few and short tags is parsed quickly.
+    """
+    return text.count("<") > MAX_UNCHECKED_TAGS or _SUSPICIOUS.search(text) is not None
+
+
+def _to_document(fields: dict[str, Any]) -> ParsedDocument:
+    parts = (
+        DocumentPart(BlockKind(kind), text, level=level, anchor=anchor) for kind, text, level, anchor in fields["parts"]
+    )
+    return ParsedDocument(fields["title"], tuple(parts), module_name=fields["module_name"])
+
+
+def _to_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _exchange(process: subprocess.Popen[bytes], job: bytes, limits: SandboxLimits, seconds: float) -> dict[str, Any]:
+    """Send a job and receive its answer. Raises Unreadable if the answer is missing, too long or too late."""
+    deadline = time.monotonic() + seconds
     try:
-        _pipe(process.stdin).write(job)
-        _pipe(process.stdin).flush()
+        _require_open(process.stdin).write(job)
+        _require_open(process.stdin).flush()
     except OSError:
-        _broke_down(process, caps)
+        _raise_for_exit(process, limits, seconds)
     received = bytearray()
     while True:
-        piece = _piece(process, min(caps.stall, latest - time.monotonic()), caps)
-        received += piece
-        if len(received) > caps.output:
-            raise Unreadable(f"more than {caps.output // 1_000_000} MB of text came out of it; split it")
-        *signs, received = received.split(b"\n") if b"\n" in piece else [received]
-        if answers := [sign for sign in signs if sign]:
+        chunk = _receive(process, limits, seconds, deadline)
+        received += chunk
+        if len(received) > limits.output:
+            raise Unreadable(f"more than {limits.output // 1_000_000} MB of text came out of it; split it")
+        # An empty line is a heartbeat.
+        *lines, received = received.split(b"\n") if b"\n" in chunk else [received]
+        if answers := [line for line in lines if line]:
             answer: dict[str, Any] = json.loads(answers[0])
             return answer
 
 
-def _piece(process: subprocess.Popen[bytes], seconds: float, caps: Caps) -> bytes:
-    stream = _pipe(process.stdout)
-    ready, _, _ = select.select([stream], [], [], max(0.0, seconds))
+def _receive(process: subprocess.Popen[bytes], limits: SandboxLimits, seconds: float, deadline: float) -> bytes:
+    stream = _require_open(process.stdout)
+    ready, _, _ = select.select([stream], [], [], max(0.0, min(limits.stall, deadline - time.monotonic())))
     if not ready:
-        raise Unreadable(_too_long(caps))
-    return os.read(stream.fileno(), _AT_ONCE) or _broke_down(process, caps)
+        raise Unreadable(_timeout_message(limits, seconds))
+    return os.read(stream.fileno(), _READ_SIZE) or _raise_for_exit(process, limits, seconds)
 
 
-def _broke_down(process: subprocess.Popen[bytes], caps: Caps) -> NoReturn:
+def _raise_for_exit(process: subprocess.Popen[bytes], limits: SandboxLimits, seconds: float) -> NoReturn:
     _close(process)
     code = process.wait()
-    if code == OUT_OF_MEMORY:
-        raise Unreadable(f"more than {caps.memory // 1_000_000} MB of memory are needed to read it; split it")
+    if code == OUT_OF_MEMORY_EXIT_CODE:
+        raise Unreadable(f"more than {limits.memory // 1_000_000} MB of memory are needed to read it; split it")
     if code == -signal.SIGXCPU:
-        raise Unreadable(_too_long(caps))
-    raise Unreadable(f"it broke its reader ({f'signal {-code}' if code < 0 else f'exit code {code}'}); save it anew")
+        raise Unreadable(_timeout_message(limits, seconds))
+    reason = f"signal {-code}" if code < 0 else f"exit code {code}"
+    raise Unreadable(f"its parser crashed ({reason}); save it again")
 
 
-def _too_long(caps: Caps) -> str:
-    return (
-        f"it takes too long to read (over {caps.stall:g} s for one page or {caps.seconds:g} s in all); "
-        "split it, or save it anew"
-    )
+def _timeout_message(limits: SandboxLimits, seconds: float) -> str:
+    within = f"{limits.stall:g} s for one page or {seconds:g} s in all" if limits.stall < seconds else f"{seconds:g} s"
+    return f"it takes too long to read (over {within}); split it, or save it again"
 
 
-def _pipe(pipe: Any) -> Any:
+def _require_open(pipe: Any) -> Any:
     if pipe is None or pipe.closed:
         raise Unreadable("reading it was interrupted")
     return pipe
@@ -170,63 +205,7 @@ def _close(process: subprocess.Popen[bytes]) -> None:
                 pipe.close()
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _terminate(process: subprocess.Popen[bytes]) -> None:
     process.kill()
     process.wait()
     _close(process)
-
-
-PDF = frozenset([".pdf"])
-EPUB = frozenset([".epub"])
-WORD = frozenset([".docx"])
-
-SUPPORTED = PDF | EPUB | WORD
-
-
-def has_chapters(file: PurePath) -> bool:
-    """Whether a document of this kind holds several pages."""
-    return file.suffix.lower() in EPUB
-
-
-def chapters(file: Path) -> list[str]:
-    """The paths of the pages inside a document, in reading order. Raises Unreadable, and nothing else."""
-    try:
-        from bythebook.sources.readers import epub
-
-        return epub.chapters(file)
-    except Exception as exc:
-        raise _unreadable(exc) from exc
-
-
-def read(file: Path, *, part: str, sign: Callable[[], object]) -> Draft:
-    """Read a document by the ending of its name. Raises Unreadable, and nothing else; gives a sign for each page."""
-    try:
-        return _read(file, file.suffix.lower(), part, sign)
-    except Exception as exc:
-        raise _unreadable(exc) from exc
-
-
-def _read(file: Path, suffix: str, part: str, sign: Callable[[], object]) -> Draft:
-    if suffix in PDF:
-        from bythebook.sources.readers import pdf
-
-        return pdf.read(file, sign=sign)
-    if suffix in EPUB:
-        from bythebook.sources.readers import epub
-
-        return epub.read(file, part=part)
-    from bythebook.sources.readers import docx
-
-    return docx.read(file)
-
-
-def _unreadable(exc: Exception) -> Unreadable:
-    if isinstance(exc, Unreadable):
-        return exc
-    if isinstance(exc, MemoryError):
-        raise exc
-    if isinstance(exc, RecursionError):
-        return Unreadable("it is nested too deeply to be a document")
-    if isinstance(exc, OSError) and exc.strerror:
-        return Unreadable(f"it cannot be opened: {exc.strerror}")
-    return Unreadable(f"it is damaged, or not what its name says ({type(exc).__name__}: {exc}); save it anew")

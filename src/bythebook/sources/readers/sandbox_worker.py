@@ -1,7 +1,7 @@
-"""`python -m bythebook.sources.readers.sandbox_worker`: the process that `capped` starts, gives documents, and may end.
+"""`python -m bythebook.sources.readers.sandbox_worker`: the child process of `sandbox`.
 
-It takes away from itself what it does not need, and then answers one line of JSON with another. An empty line is a
-sign of life.
+The process gives up rights and resources, then answers each line of JSON with a line of JSON. An empty line is a
+heartbeat.
 """
 
 from __future__ import annotations
@@ -11,85 +11,102 @@ import os
 import resource
 import sys
 from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bythebook.sources import Unreadable
-from bythebook.sources.readers.sandbox import OUT_OF_MEMORY, Caps
+from bythebook.sources import Unreadable, readers
+from bythebook.sources.projects import SlugOptions, Style
+from bythebook.sources.readers.sandbox import OUT_OF_MEMORY_EXIT_CODE, SandboxLimits
 
 if TYPE_CHECKING:
-    from bythebook.sources.document import Draft
+    from collections.abc import Callable
 
-_FORBIDDEN = (
+    from bythebook.sources.document import ParsedDocument
+
+_FORBIDDEN_EVENTS = (
     *("socket.", "subprocess.", "os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.kill"),
     *("os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate", "os.chmod", "ctypes."),
 )
-_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_MOST_FILES = 64
+_WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_MAX_OPEN_FILES = 64
 
 
 def main() -> None:
-    """Read what standard input names, until it ends."""
-    caps = Caps(**json.loads(sys.argv[1]))
+    """Run the jobs on standard input until it is closed."""
+    limits = SandboxLimits(**json.loads(sys.argv[1]))
     with open(os.dup(1), "wb", buffering=0) as answers:  # noqa: PTH123 - a file that is open already has no path
-        give_up_rights(caps.memory)
-        # Whatever a library prints must not be taken for an answer.
+        drop_privileges(limits.memory)
+        # Output that a library prints must not be read as an answer.
         sys.stdout = sys.stderr
         for line in sys.stdin.buffer:
-            _allow_seconds(caps.seconds)
             try:
-                answer = _answered(json.loads(line), lambda: answers.write(b"\n"))
-                _write(answers, json.dumps(answer).encode() + b"\n")
+                job = json.loads(line)
+                _limit_cpu_time(job["seconds"])
+                answer = _run_job(job, lambda: answers.write(b"\n"))
+                _write_all(answers, json.dumps(answer).encode() + b"\n")
             except MemoryError:
-                os._exit(OUT_OF_MEMORY)
+                os._exit(OUT_OF_MEMORY_EXIT_CODE)
 
 
-def _write(stream: Any, data: bytes) -> None:
+def _write_all(stream: Any, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[stream.write(rest) :]
 
 
-def _answered(job: dict[str, str], sign: Any) -> dict[str, Any]:
-    file, part = Path(job["file"]), job["part"]
-    from bythebook.sources.readers import sandbox
-
+def _run_job(job: dict[str, Any], heartbeat: Callable[[], object]) -> dict[str, Any]:
     try:
-        if sandbox.has_chapters(file) and not part:
-            return {"chapters": sandbox.chapters(file)}
-        return _plain(sandbox.read(file, part=part, sign=sign))
+        if "chapters_of" in job:
+            return {"chapters": readers.list_chapters(Path(job["chapters_of"]))}
+        if "file" in job:
+            return {"document": _to_json(readers.read_file(Path(job["file"]), part=job["part"], heartbeat=heartbeat))}
+        if "html" in job:
+            return {"page": _read_web_page(job["html"])}
+        style, slugs = Style(job["style"]), SlugOptions(**job["slugs"])
+        return {"document": _to_json(readers.read(job["text"], suffix=job["suffix"], style=style, slugs=slugs))}
     except Unreadable as exc:
+        if isinstance(exc.__cause__, MemoryError):
+            raise exc.__cause__ from None
         return {"unreadable": str(exc)}
 
 
-def _plain(draft: Draft) -> dict[str, Any]:
-    parts = [[part.kind, part.text, part.level, part.anchor] for part in draft.parts]
-    return {"title": draft.title, "module_name": draft.module_name, "parts": parts}
+def _read_web_page(html: str) -> dict[str, Any]:
+    from bythebook.sources.readers.html import read_web_page
+
+    with readers.translate_parser_errors():
+        page = read_web_page(html)
+    return {field.name: getattr(page, field.name) for field in fields(page)} | {"document": _to_json(page.document)}
 
 
-def give_up_rights(memory: int) -> None:
-    """From here on: no more memory than this, no files but to read, no network, no other processes."""
+def _to_json(document: ParsedDocument) -> dict[str, Any]:
+    parts = [[part.kind, part.text, part.level, part.anchor] for part in document.parts]
+    return {"title": document.title, "module_name": document.module_name, "parts": parts}
+
+
+def drop_privileges(memory: int) -> None:
+    """Limit the memory of this process, and forbid writing files, the network and other processes."""
     sys.dont_write_bytecode = True
     limits = {
         resource.RLIMIT_AS: memory,
         resource.RLIMIT_FSIZE: 0,
         resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_NOFILE: _MOST_FILES,
+        resource.RLIMIT_NOFILE: _MAX_OPEN_FILES,
     }
-    for limit, most in limits.items():
-        # Not every system knows every limit.
+    for limit, value in limits.items():
+        # Not every system supports every limit.
         with suppress(ValueError, OSError):
-            resource.setrlimit(limit, (most, most))
-    sys.addaudithook(_refuse)
+            resource.setrlimit(limit, (value, value))
+    sys.addaudithook(_audit)
 
 
-def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
-    """Cannot be taken away again, whatever a document makes its reader do."""
-    if event.startswith(_FORBIDDEN) or (event == "open" and arguments[2] and arguments[2] & _WRITING):
-        raise PermissionError(f"{event} has no place in reading a document")
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    """An audit hook. Python code cannot remove it, so it also holds for code that a document injects."""
+    if event.startswith(_FORBIDDEN_EVENTS) or (event == "open" and arguments[2] and arguments[2] & _WRITE_FLAGS):
+        raise PermissionError(f"{event} is not allowed while a document is read")
 
 
-def _allow_seconds(seconds: float) -> None:
+def _limit_cpu_time(seconds: float) -> None:
     used = resource.getrusage(resource.RUSAGE_SELF)
     soft = int(used.ru_utime + used.ru_stime + seconds) + 1
     with suppress(ValueError, OSError):

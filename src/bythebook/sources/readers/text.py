@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import re
 
-from bythebook.sources.document import Draft, Writer
+from bythebook.sources.document import DocumentWriter, ParsedDocument
 
-LONGEST_TITLE = 80
+MAX_TITLE_LENGTH = 80
 
 
-def read(text: str) -> Draft:
-    """The paragraphs of a text. A short first line that stands alone is its title."""
+def read(text: str) -> ParsedDocument:
+    """The paragraphs of a text. A short first line followed by a blank line is the title."""
     paragraphs = re.split(r"\n[ \t]*(?:\n[ \t]*)+", text.strip())
     first = paragraphs[0].strip()
-    titled = (
-        len(paragraphs) > 1 and "\n" not in first and len(first) <= LONGEST_TITLE and not first.endswith((".", ":"))
+    has_title = (
+        len(paragraphs) > 1 and "\n" not in first and len(first) <= MAX_TITLE_LENGTH and not first.endswith((".", ":"))
     )
-    writer = Writer()
-    if titled:
+    writer = DocumentWriter()
+    if has_title:
         writer.heading(first, level=1)
-    for paragraph in paragraphs[1 if titled else 0 :]:
-        writer.paragraph(_flowing(paragraph))
+    for paragraph in paragraphs[1 if has_title else 0 :]:
+        writer.paragraph(_unwrap_lines(paragraph))
     parts = writer.finish()
-    return Draft(parts[0].text if titled and parts else "", parts)
+    return ParsedDocument(parts[0].text if has_title and parts else "", parts)
 
 
-def _flowing(paragraph: str) -> str:
-    """Wrapped prose on one line; lines that were broken on purpose stay."""
+def _unwrap_lines(paragraph: str) -> str:
+    """Join the lines of is_wrapped prose. Line breaks of lists and short lines are kept."""
     lines = [line.strip() for line in paragraph.split("\n")]
-    wrapped = all(len(line) >= 50 for line in lines[:-1]) and not any(
+    is_wrapped = all(len(line) >= 50 for line in lines[:-1]) and not any(
         re.match(r"[-*•]|\d+[.)]", line) for line in lines
     )
-    return (" " if wrapped else "\n").join(lines)
+    return (" " if is_wrapped else "\n").join(lines)

@@ -1,4 +1,4 @@
-"""Archive: the files inside a zipped document, unpacked one at a time, in memory, and never more than is sensible."""
+"""Reads the files inside a zipped document one at a time, in memory, with limits on number and size."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
     from pathlib import Path
     from xml.etree.ElementTree import Element
 
-LARGEST = 50_000_000
-"""Bytes one file of an archive may unpack to."""
-MOST_FILES = 20_000
-_AT_ONCE = 1 << 20
-_OFFICE_2003 = b"\xd0\xcf\x11\xe0"
+MAX_FILE_BYTES = 50_000_000
+"""Maximum size of one file after decompression."""
+MAX_FILES = 20_000
+_READ_SIZE = 1 << 20
+_OLE_SIGNATURE = b"\xd0\xcf\x11\xe0"
 
 
-class Archive:
-    """An open zip file. Nothing of it is ever written to a disk, so that no name in it can lead anywhere."""
+class ZipArchive:
+    """An open zip file. Its files are never written to disk, so file names in it cannot cause path traversal."""
 
     def __init__(self, file: Path) -> None:
         try:
             self._zip = zipfile.ZipFile(file)
         except (zipfile.BadZipFile, NotImplementedError) as exc:
-            raise Unreadable(_why_no_zip(file)) from exc
+            raise Unreadable(_explain_not_a_zip(file)) from exc
         names = self._zip.namelist()
-        if len(names) > MOST_FILES:
+        if len(names) > MAX_FILES:
             self._zip.close()
-            raise Unreadable(f"there are more than {MOST_FILES} files in it; no document needs so many")
+            raise Unreadable(f"there are more than {MAX_FILES} files in it; no document needs so many")
         self._names = frozenset(names)
 
-    def __enter__(self) -> Archive:
+    def __enter__(self) -> ZipArchive:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -49,32 +49,32 @@ class Archive:
         return name in self._names
 
     def content(self, name: str) -> bytes:
-        """A file of the archive. What it says about its size is not believed."""
-        with self._opened(name) as stream:
-            return b"".join(_pieces(stream, name))
+        """The content of a file. The size is counted while reading; the declared size is ignored."""
+        with self._open(name) as stream:
+            return b"".join(_read_with_limit(stream, name))
 
     def head(self, name: str, size: int) -> bytes:
-        """The beginning of a file."""
-        with self._opened(name) as stream:
+        """The first `size` bytes of a file."""
+        with self._open(name) as stream:
             return stream.read(size)
 
     def xml(self, name: str) -> Element:
-        """A file as a tree. One that defines entities is refused: they can unpack to anything."""
+        """Parse an XML file. Entity definitions are rejected, because entities can expand without limit."""
         try:
             return ElementTree.fromstring(self.content(name))
         except ParseError as exc:
-            raise Unreadable(f"{name!r} inside it is not valid XML ({exc}); save it anew") from exc
+            raise Unreadable(f"{name!r} inside it is not valid XML ({exc}); save it again") from exc
         except DefusedXmlException as exc:
             raise Unreadable(f"{name!r} inside it defines XML entities, which no document needs") from exc
 
-    def _opened(self, name: str) -> AbstractContextManager[IO[bytes]]:
+    def _open(self, name: str) -> AbstractContextManager[IO[bytes]]:
         if name not in self._names:
-            raise Unreadable(f"{name!r} is missing inside it; save it anew")
-        return _Opened(self._zip, name)
+            raise Unreadable(f"{name!r} is missing inside it; save it again")
+        return _ZipMember(self._zip, name)
 
 
-class _Opened:
-    """A file of an archive while it is read. Whatever is wrong with it is a reason not to read the document."""
+class _ZipMember:
+    """A file of the archive that is open for reading. Every error of the zip library becomes Unreadable."""
 
     def __init__(self, archive: zipfile.ZipFile, name: str) -> None:
         self._archive, self._name = archive, name
@@ -83,10 +83,10 @@ class _Opened:
     def __enter__(self) -> IO[bytes]:
         try:
             stream = self._archive.open(self._name)
-        except RuntimeError as exc:  # so says zipfile that a password is needed
+        except RuntimeError as exc:  # zipfile raises this if a password is needed
             raise Unreadable(f"{self._name!r} inside it is encrypted; save it without a password") from exc
         except (zipfile.BadZipFile, NotImplementedError, ValueError) as exc:
-            raise Unreadable(f"{self._name!r} inside it is damaged ({exc}); save it anew") from exc
+            raise Unreadable(f"{self._name!r} inside it is damaged ({exc}); save it again") from exc
         self._stream = stream
         return stream
 
@@ -94,23 +94,23 @@ class _Opened:
         if self._stream:
             self._stream.close()
         if isinstance(exc, zipfile.BadZipFile | zlib.error | EOFError):
-            raise Unreadable(f"{self._name!r} inside it is damaged ({exc}); save it anew") from exc
+            raise Unreadable(f"{self._name!r} inside it is damaged ({exc}); save it again") from exc
 
 
-def _pieces(stream: IO[bytes], name: str) -> Iterator[bytes]:
+def _read_with_limit(stream: IO[bytes], name: str) -> Iterator[bytes]:
     size = 0
-    while piece := stream.read(_AT_ONCE):
+    while piece := stream.read(_READ_SIZE):
         size += len(piece)
-        if size > LARGEST:
-            raise Unreadable(f"{name!r} inside it unpacks to more than {LARGEST // 1_000_000} MB")
+        if size > MAX_FILE_BYTES:
+            raise Unreadable(f"{name!r} inside it unpacks to more than {MAX_FILE_BYTES // 1_000_000} MB")
         yield piece
 
 
-def _why_no_zip(file: Path) -> str:
+def _explain_not_a_zip(file: Path) -> str:
     with file.open("rb") as stream:
         start = stream.read(4)
     if not start:
         return "it is empty"
-    if start == _OFFICE_2003:
+    if start == _OLE_SIGNATURE:
         return "it is encrypted, or an old Word file; save it as .docx without a password"
-    return "it is damaged, or not what its name says (no zip file); save it anew"
+    return "it is damaged, or not what its name says (no zip file); save it again"

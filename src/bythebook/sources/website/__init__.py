@@ -1,9 +1,9 @@
-"""A site: pages read over HTTP from where they are published.
+"""Published sites, read over HTTP.
 
-`locations` says what an address is and which of them belong to the site; `reach` which machines may be connected to;
-`client` fetches one address, safely; `robots` and `sitemap` say what the site's owner wants read; a `visit` goes from
-page to page, and a `look` says what is on each; `archive` remembers what came, and `trust` what need not be asked for
-again; `sorting` gives every page one address; a `tour` does all of it once, and `source` is that as a source of pages.
+`urls` normalizes URLs and decides which belong to the site; `ssrf` restricts the addresses that may be connected to;
+`http_client` fetches one URL; `robots` and `sitemap` read what the site's owner publishes for crawlers; `crawler`
+fetches the pages, `page_parser` parses them and `cache` stores them; `deduplicate` gives each page one URL; `discovery`
+runs all of this once, and `source` is the page source.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """How much of a site is read, and how gently."""
+class CrawlLimits:
+    """How much of a site is read, and how fast."""
 
     pages: int = 5_000
     depth: int = 20
-    """How many links may lie between the first page and another, where there is no sitemap."""
+    """The maximum number of links between the first page and another, where there is no sitemap."""
     megabytes: int = 1_000
-    """All bodies together, unpacked."""
+    """The size of all bodies together, decompressed."""
     minutes: float = 60.0
     delay: float = 0.1
-    """The least seconds between two requests; `Crawl-delay` in robots.txt may ask for more."""
-    at_once: int = 4
-    """Requests under way at the same time."""
+    """The minimum seconds between two requests. `Crawl-delay` in robots.txt may demand more."""
+    max_concurrency: int = 4
+    """The maximum number of concurrent requests."""
     private: bool = False
-    """Whether the host that was named may be on a private network."""
+    """Whether the host given by the user may be on a private network."""
 
 
 @dataclass(frozen=True, slots=True)
 class Validators:
-    """What a server gave to recognise a version of a page by."""
+    """The validators of a response (RFC 9110), sent with the next conditional request."""
 
     etag: str = ""
     last_modified: str = ""
@@ -41,20 +41,20 @@ class Validators:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What came back for an address, at the end of its redirects."""
+class FetchResponse:
+    """The response for a URL, at the end of its redirects."""
 
     url: str
-    """Where it came from in the end."""
+    """The URL that served it, after redirects."""
     status: int
     body: bytes = b""
     media_type: str = ""
     charset: str = ""
     validators: Validators = Validators()
     robots: str = ""
-    """The `X-Robots-Tag` it came with."""
+    """The `X-Robots-Tag` header."""
     permanent: bool = False
-    """Whether it was reached by redirects that are all said to be for good."""
+    """Whether all redirects were permanent."""
 
     @property
     def is_unchanged(self) -> bool:
@@ -66,15 +66,15 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What a page says: about itself, and where it leads."""
+class PageMetadata:
+    """What a page declares about itself, and where it links to. URLs are absolute."""
 
-    content: str
-    """A hash of what a reader sees of it."""
+    content_hash: str
+    """A hash of what a reader sees of the page."""
     title: str = ""
     canonical: str = ""
     refresh: str = ""
-    """Where it sends its readers by itself."""
-    unlisted: bool = False
-    """Whether it asks not to be indexed."""
+    """The target of a meta refresh."""
+    noindex: bool = False
+    """Whether the page asks not to be indexed."""
     links: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
-"""The archive: what a site sent, so that a later run transfers only what has changed.
+"""A cache of the responses of one site, so that a later run transfers only what has changed.
 
-It holds pages as they came. A page that has not changed is read from here, by whatever readers there are by then; so
-the archive may be ahead of the book, as after a run that was killed, and nothing is lost by it.
+It stores bodies as they were sent. Unchanged pages are parsed again from here, by the current readers. The cache may
+be newer than the book, for example after a killed run; the next run still ingests those pages.
 """
 
 from __future__ import annotations
@@ -15,47 +15,35 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Self
 
 from bythebook.errors import ConfigurationError
-from bythebook.sources.website import Said, Validators
-from bythebook.sources.website.page_parser import READER
-from bythebook.sources.website.urls import locate
+from bythebook.sources.website import FetchResponse, PageMetadata, Validators
+from bythebook.sources.website.page_parser import PARSER_VERSION
+from bythebook.sources.website.urls import parse_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
 _TABLES = """
-CREATE TABLE IF NOT EXISTS kept (
+CREATE TABLE IF NOT EXISTS responses (
     url TEXT PRIMARY KEY, body BLOB, media_type TEXT, charset TEXT, robots TEXT, etag TEXT, last_modified TEXT,
-    reader INTEGER, said BLOB
+    parser_version INTEGER, metadata BLOB
 ) STRICT;
-CREATE TABLE IF NOT EXISTS asked (url TEXT PRIMARY KEY, led_to TEXT, at REAL, lastmod TEXT) STRICT;
-CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT) STRICT;
+CREATE TABLE IF NOT EXISTS fetches (url TEXT PRIMARY KEY, final_url TEXT, fetched_at REAL, lastmod TEXT) STRICT;
+CREATE TABLE IF NOT EXISTS flags (name TEXT PRIMARY KEY) STRICT;
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A page as it came."""
+class FetchRecord:
+    """The last fetch of a URL: where it led, when it was, and the `lastmod` of the sitemap at that time."""
 
-    url: str
-    body: bytes
-    media_type: str
-    charset: str
-    robots: str
-    validators: Validators
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """When an address was last asked for, where it led, and what the sitemap said of it then."""
-
-    led_to: str
-    at: float
+    final_url: str
+    fetched_at: float
     lastmod: str
 
 
-class Archive:
-    """What is known of one site. Use it as a context."""
+class CrawlCache:
+    """The cache of one site, an SQLite database."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
@@ -63,32 +51,32 @@ class Archive:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """The archive in this file. A file that is damaged is begun anew: it only spares work."""
+        """The cache in this file. A damaged file is replaced by an empty cache: no data is lost but transfers."""
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            return cls(_connected(str(path)))
+            return cls(_connect(str(path)))
         except sqlite3.DatabaseError:
             path.unlink()
-            return cls(_connected(str(path)))
+            return cls(_connect(str(path)))
         except OSError as exc:
             raise ConfigurationError(f"{path} cannot be written: {exc}") from exc
 
     @classmethod
-    def for_once(cls) -> Self:
-        """An archive in a place of its own that is gone afterwards."""
-        return cls(_connected(""))
+    def temporary(cls) -> Self:
+        """An empty cache that is deleted when it is closed."""
+        return cls(_connect(""))
 
     @classmethod
     def copy_of(cls, path: Path) -> Self:
-        """What the file has, in a place of its own that is gone afterwards."""
-        copy = _connected("")
+        """A temporary copy of the cache in this file. The file does not change."""
+        copy = _connect("")
         if path.is_file():
             try:
                 with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as original:
                     original.backup(copy)
             except sqlite3.Error:
                 copy.close()
-                copy = _connected("")
+                copy = _connect("")
         return cls(copy)
 
     def close(self) -> None:
@@ -99,76 +87,79 @@ class Archive:
             return self._database.execute(statement, values)
         except sqlite3.Error as exc:
             raise ConfigurationError(
-                f"what the site sent cannot be kept: {exc}. Is the disk full? If not, delete the folder 'sites' in the "
-                "data folder: it only spares transfers."
+                f"the responses of the site cannot be cached: {exc}. Is the disk full? If not, delete the folder "
+                "'sites' in the data folder; the next run fetches the pages again."
             ) from exc
 
-    def kept(self, url: str) -> Kept | None:
+    def get_response(self, url: str) -> FetchResponse | None:
         row = self._run(
-            "SELECT url, body, media_type, charset, robots, etag, last_modified FROM kept WHERE url = ?", [url]
+            "SELECT url, body, media_type, charset, robots, etag, last_modified FROM responses WHERE url = ?", [url]
         ).fetchone()
         if row is None:
             return None
         url, body, media_type, charset, robots, etag, last_modified = row
-        return Kept(url, zlib.decompress(body), media_type, charset, robots, Validators(etag, last_modified))
+        return FetchResponse(
+            url, 200, zlib.decompress(body), media_type, charset, Validators(etag, last_modified), robots
+        )
 
-    def said(self, url: str) -> Said | None:
-        """What a page that is kept says; None where it must be looked at again."""
-        row = self._run("SELECT said FROM kept WHERE url = ? AND reader = ?", [url, READER]).fetchone()
+    def get_metadata(self, url: str) -> PageMetadata | None:
+        """The metadata of a cached page; None if it must be parsed again."""
+        row = self._run(
+            "SELECT metadata FROM responses WHERE url = ? AND parser_version = ?", [url, PARSER_VERSION]
+        ).fetchone()
         if row is None:
             return None
-        said = json.loads(zlib.decompress(row[0]))
-        return Said(**said | {"links": tuple(said["links"])})
+        fields = json.loads(zlib.decompress(row[0]))
+        return PageMetadata(**fields | {"links": tuple(fields["links"])})
 
-    def validators(self, url: str) -> Validators:
-        row = self._run("SELECT etag, last_modified FROM kept WHERE url = ?", [url]).fetchone()
+    def get_validators(self, url: str) -> Validators:
+        row = self._run("SELECT etag, last_modified FROM responses WHERE url = ?", [url]).fetchone()
         return Validators(*row) if row else Validators()
 
-    def keep(self, page: Kept, said: Said) -> None:
-        written = zlib.compress(json.dumps(asdict(said)).encode(), 1)
+    def put_response(self, page: FetchResponse, metadata: PageMetadata) -> None:
+        packed = zlib.compress(json.dumps(asdict(metadata)).encode(), 1)
         values = (
             *(page.url, zlib.compress(page.body, 1), page.media_type, page.charset, page.robots),
-            *(page.validators.etag, page.validators.last_modified, READER, written),
+            *(page.validators.etag, page.validators.last_modified, PARSER_VERSION, packed),
         )
-        self._run("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+        self._run("INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
 
-    def asked(self, url: str) -> Asked | None:
-        row = self._run("SELECT led_to, at, lastmod FROM asked WHERE url = ?", [url]).fetchone()
-        return Asked(*row) if row else None
+    def get_fetch(self, url: str) -> FetchRecord | None:
+        row = self._run("SELECT final_url, fetched_at, lastmod FROM fetches WHERE url = ?", [url]).fetchone()
+        return FetchRecord(*row) if row else None
 
-    def note(self, url: str, asked: Asked) -> None:
-        row = (url, asked.led_to, asked.at, asked.lastmod)
-        self._run("INSERT OR REPLACE INTO asked VALUES (?, ?, ?, ?)", row)
+    def put_fetch(self, url: str, fetch: FetchRecord) -> None:
+        row = (url, fetch.final_url, fetch.fetched_at, fetch.lastmod)
+        self._run("INSERT OR REPLACE INTO fetches VALUES (?, ?, ?, ?)", row)
 
-    def pages(self) -> list[str]:
-        """The addresses of all pages that are kept."""
-        return [row[0] for row in self._run("SELECT url FROM kept ORDER BY rowid")]
+    def list_urls(self) -> list[str]:
+        """The URLs of all cached pages."""
+        return [row[0] for row in self._run("SELECT url FROM responses ORDER BY rowid")]
 
-    def fact(self, name: str) -> str:
-        row = self._run("SELECT value FROM facts WHERE name = ?", [name]).fetchone()
-        return str(row[0]) if row else ""
+    def has_flag(self, name: str) -> bool:
+        return self._run("SELECT 1 FROM flags WHERE name = ?", [name]).fetchone() is not None
 
-    def state(self, name: str, value: str) -> None:
-        self._run("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
+    def set_flag(self, name: str) -> None:
+        self._run("INSERT OR IGNORE INTO flags VALUES (?)", [name])
 
-    def forget_all_but(self, urls: Iterable[str]) -> None:
-        """Drop what the site no longer has."""
-        self._run("CREATE TEMP TABLE staying (url TEXT PRIMARY KEY)")
+    def retain(self, urls: Iterable[str]) -> None:
+        """Delete all pages and fetches but these."""
+        self._run("CREATE TEMP TABLE retained (url TEXT PRIMARY KEY)")
         for url in urls:
-            self._run("INSERT OR IGNORE INTO staying VALUES (?)", [url])
-        self._run("DELETE FROM kept WHERE url NOT IN (SELECT url FROM staying)")
-        self._run("DELETE FROM asked WHERE url NOT IN (SELECT url FROM staying)")
-        self._run("DROP TABLE staying")
+            self._run("INSERT OR IGNORE INTO retained VALUES (?)", [url])
+        self._run("DELETE FROM responses WHERE url NOT IN (SELECT url FROM retained)")
+        self._run("DELETE FROM fetches WHERE url NOT IN (SELECT url FROM retained)")
+        self._run("DROP TABLE retained")
 
 
-def file_name(url: str) -> str:
-    """The name of the file that a site is kept in: one for each address it can be named by."""
-    named = locate(url)
-    return f"{named.host.replace(':', '-')}-{hashlib.sha256(str(named).encode()).hexdigest()[:12]}.db"
+def cache_file_name(url: str) -> str:
+    """The name of the cache file of a site: one for each URL that the user can give."""
+    site = parse_url(url)
+    return f"{site.host.replace(':', '-')}-{hashlib.sha256(str(site).encode()).hexdigest()[:12]}.db"
 
 
-def _connected(path: str) -> sqlite3.Connection:
-    # Every statement stands by itself: whatever was written before a kill is there afterwards.
+def _connect(path: str) -> sqlite3.Connection:
+    # Autocommit: every statement that was executed before a kill is in the file.
     try:
         database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     except sqlite3.OperationalError as exc:

@@ -1,14 +1,12 @@
-"""A visit: going through a site, politely and within limits, and writing down what becomes of every address.
+"""The crawler: fetches the pages of a site within limits, and records the outcome of every URL.
 
-Trust: when a page need not be asked for, because the site says that it has not changed.
+A sitemap's `lastmod` is a claim, not a proof: some generators write the day of the build, some never change it. The
+crawler skips a request because of it only where the value can show a change and the site was never wrong before:
 
-A sitemap's `lastmod` is a statement, not a proof: some generators write the day of the build, some never change it.
-It spares a request only where it could show a change, and only as long as the site has never been caught out:
-
-- it is the same as when the page was last asked for, and lies before that time, by a day if it is no more than a date;
-- the page was asked for within the last week;
-- a few of the pages that would be spared, those not asked for the longest, are asked for all the same. When one of
-  them has changed although its `lastmod` has not, the site's `lastmod` is never believed again.
+- it is the same as at the last fetch, and lies before that time, by a day if it is only a date;
+- the page was fetched within the last week;
+- a sample of the pages that could be skipped, those with the oldest fetch, is fetched all the same. If one of them
+  has changed although its `lastmod` has not, the `lastmod` of this site is never trusted again.
 """
 
 from __future__ import annotations
@@ -21,343 +19,353 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from bythebook.concurrency import together
+from bythebook.concurrency import gather
 from bythebook.errors import BookError, DeadlineExceeded, RateLimited, Unavailable
 from bythebook.sources import Unreadable
-from bythebook.sources.website.cache import Asked, Kept
-from bythebook.sources.website.page_parser import look_at
-from bythebook.sources.website.urls import Location, Scope, is_same_site, leads_in_circles, locate
+from bythebook.sources.website.cache import CrawlCache, FetchRecord
+from bythebook.sources.website.urls import SiteScope, WebUrl, is_crawler_trap, is_same_site, parse_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from bythebook.sources.website import Answer, Limits, Said
-    from bythebook.sources.website.cache import Archive
-    from bythebook.sources.website.http_client import Client
-    from bythebook.sources.website.robots import Rules
+    from bythebook.sources.website import CrawlLimits, FetchResponse, PageMetadata
+    from bythebook.sources.website.http_client import SiteClient
+    from bythebook.sources.website.page_parser import PageParser
+    from bythebook.sources.website.robots import RobotsRules
 
 
-LARGEST = 10_000_000
-"""Bytes beyond which something is not a page."""
-PATIENCE = 120.0
-"""Seconds a visit waits in all for a site that asks for a pause or does not answer."""
-MOST_QUERIES = 20
-"""Addresses of one path that differ in their query only."""
+MAX_PAGE_BYTES = 10_000_000
+"""A larger response is not a page."""
+MAX_WAIT_SECONDS = 120.0
+"""The total time a crawl waits for a site that asks for a pause or does not answer."""
+MAX_QUERIES = 20
+"""The maximum number of URLs that differ only in their query."""
 
-_NO_PAGE = re.compile(
+_NOT_HTML = re.compile(
     r"\.(?:png|jpe?g|gif|svg|webp|ico|bmp|css|m?js|json|xml|rss|atom|pdf|epub|zip|gz|tgz|bz2|xz|7z|rar|tar|exe|dmg"
     r"|mp[34]|webm|ogg|wav|avi|mov|woff2?|ttf|eot|docx?|xlsx?|pptx?|csv|wasm|whl|map|iso|deb|rpm|jar|ics)$",
     re.I,
 )
 
 
-class Fate(StrEnum):
-    """What became of an address."""
+class CrawlOutcome(StrEnum):
+    """The outcome of a URL."""
 
     READ = "read"
     GONE = "gone"
-    """It is not there, or not any more."""
+    """It does not exist, or does not exist any more."""
     NOT_A_PAGE = "not a page"
-    """It is there, and no page of the book."""
+    """It exists and is not a page of the book."""
     FAILED = "failed"
-    """Nobody knows: what is known of it stays."""
+    """Unknown: the book keeps what it has of it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
-    """One address of the visit, and what became of it."""
+class CrawlEntry:
+    """A URL of the crawl and its outcome."""
 
-    location: Location
+    url: WebUrl
     lastmod: str = ""
     listed: bool = False
-    """Whether the site's owner lists it; if not, it was found by a link."""
-    fate: Fate = Fate.FAILED
+    """Whether it is in the sitemap. If not, it was found by a link."""
+    outcome: CrawlOutcome = CrawlOutcome.FAILED
     reason: str = ""
-    url: str = ""
-    """Where it led, for a page that was read."""
-    said: Said | None = None
-    """What the page says, without its links: those are followed at once."""
+    final_url: str = ""
+    """The URL after redirects, for a page that was read."""
+    metadata: PageMetadata | None = None
+    """The metadata of the page without its links, which are followed at once."""
 
 
 @dataclass(slots=True)
-class Visit:
-    """One visit to a site."""
+class Crawler:
+    """One crawl of a site."""
 
-    client: Client
-    archive: Archive
-    rules: Rules
-    scope: Scope
-    limits: Limits
+    client: SiteClient
+    cache: CrawlCache
+    parser: PageParser
+    rules: RobotsRules
+    scope: SiteScope
+    limits: CrawlLimits
     progress: Callable[[str, int, int], None]
     now: Callable[[], float] = time.time
-    stops: dict[str, Stop] = field(default_factory=dict)
-    published: str = ""
-    """The origin the site names its pages under, where that is not the one it is read from."""
+    entries: dict[str, CrawlEntry] = field(default_factory=dict)
+    published_origin: str = ""
+    """The origin in the site's own URLs, if it differs from the one it is read from."""
+    _lastmod: LastmodPolicy = field(init=False)
     _links: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    _following: bool = False
-    _begun: int = 0
+    _follows_links: bool = False
+    _started: int = 0
     _done: int = 0
     _bytes: int = 0
     _waited: float = 0.0
     _queries: dict[str, int] = field(default_factory=dict)
-    _spent: str = ""
-    """Why nothing more is asked for."""
-    _until: float = 0.0
+    _stop_reason: str = ""
+    """Why no more requests are made."""
+    _deadline: float = 0.0
 
     def __post_init__(self) -> None:
-        self._until = time.monotonic() + self.limits.minutes * 60
+        self._lastmod = LastmodPolicy(self.cache, self.now)
+        self._deadline = time.monotonic() + self.limits.minutes * 60
 
-    def end(self) -> None:
-        """Forget what the site no longer has. What could not be asked for is kept."""
-        staying = {stop.url for stop in self.stops.values() if stop.url}
-        for asked_for, stop in self.stops.items():
-            if stop.fate is not Fate.GONE:
-                before = self.archive.asked(asked_for)
-                staying |= {asked_for, before.led_to if before else asked_for}
-        self.archive.forget_all_but(staying)
+    def prune_cache(self) -> None:
+        """Delete pages from the cache that the site no longer has. Pages that failed stay."""
+        retained = {entry.final_url for entry in self.entries.values() if entry.final_url}
+        for requested, entry in self.entries.items():
+            if entry.outcome is not CrawlOutcome.GONE:
+                before = self.cache.get_fetch(requested)
+                retained |= {requested, before.final_url if before else requested}
+        self.cache.retain(retained)
 
-    def own(self, location: Location) -> Location:
-        """Where a page that the site names is read from."""
-        here = locate(self.scope.origin)
-        if location.origin == self.published or is_same_site(location, here) or is_same_site(here, location):
-            return replace(here, path=location.path, query=location.query)
-        return location
+    def local_url(self, url: WebUrl) -> WebUrl:
+        """The URL from which a page that the site names is read."""
+        here = parse_url(self.scope.origin)
+        if url.origin == self.published_origin or is_same_site(url, here) or is_same_site(here, url):
+            return replace(here, path=url.path, query=url.query)
+        return url
 
-    def _as_ours(self, url: str) -> str:
-        return str(self.own(locate(url))) if url else ""
+    def _local(self, url: str) -> str:
+        return str(self.local_url(parse_url(url))) if url else ""
 
-    async def take(self, stop: Stop, answer: Answer, *, following: bool) -> None:
-        """Write down a page that has come already, and go on from it."""
-        self._following = following
-        if self._admitted([stop]):
-            self._write(await self._judged(stop, answer))
-            await self._through(self._onward(self.stops[str(stop.location)]), following=following)
+    async def add_fetched(self, entry: CrawlEntry, response: FetchResponse, *, follow_links: bool) -> None:
+        """Record a page that is already fetched, and crawl the pages it leads to."""
+        self._follows_links = follow_links
+        if self._admit([entry]):
+            self._record(await self._evaluate(entry, response))
+            await self._crawl_levels(self._next_entries(self.entries[str(entry.url)]), follow_links=follow_links)
 
-    async def listed(self, stops: Sequence[Stop]) -> None:
-        """Visit what the site lists, and where those pages say they have gone to."""
-        spared = self._spared(stops)
-        for stop in spared:
-            self.stops[str(stop.location)] = stop
-        await self._through([stop for stop in stops if str(stop.location) not in self.stops], following=False)
-        if not is_believed(self.archive):
-            # The site was caught out on the way: what was spared is asked for after all.
-            for stop in spared:
-                del self.stops[str(stop.location)]
-            asked_for = [replace(stop, fate=Fate.FAILED, url="", said=None) for stop in spared]
-            await self._through(asked_for, following=False)
+    async def crawl_listed(self, entries: Sequence[CrawlEntry]) -> None:
+        """Crawl the pages of the sitemap, and the pages they redirect to."""
+        skipped = self._unchanged_entries(entries)
+        for entry in skipped:
+            self._record(entry)
+        pending = [entry for entry in entries if str(entry.url) not in self.entries]
+        await self._crawl_levels(pending, follow_links=False)
+        if not self._lastmod.is_trusted:
+            # A `lastmod` turned out to be wrong in this crawl: fetch the skipped pages after all.
+            for entry in skipped:
+                del self.entries[str(entry.url)]
+            retried = [replace(e, outcome=CrawlOutcome.FAILED, final_url="", metadata=None) for e in skipped]
+            await self._crawl_levels(retried, follow_links=False)
 
-    async def crawl(self, stops: Sequence[Stop]) -> None:
-        """Visit these, and everything of the site they lead to."""
-        await self._through(stops, following=True)
+    async def crawl(self, entries: Sequence[CrawlEntry]) -> None:
+        """Crawl these pages, and every page of the site that they link to."""
+        await self._crawl_levels(entries, follow_links=True)
 
-    def _spared(self, stops: Sequence[Stop]) -> list[Stop]:
-        """What need not be asked for, as nothing has changed by the site's own account."""
-        if not is_believed(self.archive):
+    def _unchanged_entries(self, entries: Sequence[CrawlEntry]) -> list[CrawlEntry]:
+        """The pages that need no request because their `lastmod` is unchanged, without the sample."""
+        if not self._lastmod.is_trusted:
             return []
-        unchanged: list[tuple[float, Stop]] = []
-        for stop in stops:
-            asked = self.archive.asked(str(stop.location))
-            if asked and says_unchanged(asked, stop.lastmod) and is_recent(asked, self.now()):
-                said = self.archive.said(asked.led_to)
-                here = str(stop.location) not in self.stops and self.rules.allow(stop.location)
-                if said and not said.unlisted and here:
-                    unchanged.append((asked.at, self._read(stop, asked.led_to, said)))
+        unchanged: list[tuple[float, CrawlEntry]] = []
+        for entry in entries:
+            fetch = self.cache.get_fetch(str(entry.url))
+            if fetch and self._lastmod.may_skip(fetch, entry.lastmod):
+                metadata = self.cache.get_metadata(fetch.final_url)
+                is_new = str(entry.url) not in self.entries and self.rules.is_allowed(entry.url)
+                if metadata and not metadata.noindex and is_new:
+                    unchanged.append((fetch.fetched_at, self._mark_read(entry, fetch.final_url, metadata)))
         oldest_first = sorted(unchanged, key=lambda pair: pair[0])
-        return [stop for _, stop in oldest_first[TRIED:]]
+        return [entry for _, entry in oldest_first[SAMPLE_SIZE:]]
 
-    async def _through(self, stops: Sequence[Stop], *, following: bool) -> None:
-        """Visit level by level, so that the order of pages does not depend on which of them comes first."""
-        self._following = following
-        level = self._admitted(stops)
+    async def _crawl_levels(self, entries: Sequence[CrawlEntry], *, follow_links: bool) -> None:
+        """Crawl level by level, so that the order of pages does not depend on the order of responses."""
+        self._follows_links = follow_links
+        level = self._admit(entries)
         for _depth in range(self.limits.depth + 1):
             if not level:
                 return
-            await self._all(level)
-            onward = [self._onward(self.stops[str(stop.location)]) for stop in level]
-            level = self._admitted([stop for leading in onward for stop in leading])
-        for stop in level:
-            self._write(replace(stop, reason=f"it is more than {self.limits.depth} links away (site_depth)"))
+            await self._fetch_all(level)
+            following = [self._next_entries(self.entries[str(entry.url)]) for entry in level]
+            level = self._admit([entry for found in following for entry in found])
+        for entry in level:
+            self._record(replace(entry, reason=f"it is more than {self.limits.depth} links away (site_depth)"))
 
-    def _admitted(self, stops: Sequence[Stop]) -> list[Stop]:
-        """Those not seen before that the site's owner lets us read. They are written down at once."""
-        fresh: list[Stop] = []
-        for stop in stops:
-            if str(stop.location) in self.stops:
+    def _admit(self, entries: Sequence[CrawlEntry]) -> list[CrawlEntry]:
+        """Record the entries that are new. Returns those that robots.txt allows."""
+        admitted: list[CrawlEntry] = []
+        for entry in entries:
+            if str(entry.url) in self.entries:
                 continue
-            self._write(stop)
-            if not self.rules.allow(stop.location):
-                self._write(replace(stop, fate=Fate.NOT_A_PAGE, reason="robots.txt does not allow it to be read"))
+            self._record(entry)
+            if not self.rules.is_allowed(entry.url):
+                reason = "robots.txt does not allow it to be read"
+                self._record(replace(entry, outcome=CrawlOutcome.NOT_A_PAGE, reason=reason))
             else:
-                fresh.append(stop)
-        return fresh
+                admitted.append(entry)
+        return admitted
 
-    def _write(self, stop: Stop) -> None:
-        self.stops[str(stop.location)] = stop
+    def _record(self, entry: CrawlEntry) -> None:
+        self.entries[str(entry.url)] = entry
 
-    async def _all(self, level: Sequence[Stop]) -> None:
-        places = asyncio.Semaphore(self.limits.at_once)
+    async def _fetch_all(self, level: Sequence[CrawlEntry]) -> None:
+        slots = asyncio.Semaphore(self.limits.max_concurrency)
 
-        async def one(stop: Stop) -> None:
-            async with places:
-                self._write(await self._one(stop))
+        async def fetch(entry: CrawlEntry) -> None:
+            async with slots:
+                self._record(await self._fetch_entry(entry))
                 self._done += 1
-                self.progress("fetching", self._done, len(self.stops))
+                self.progress("fetching", self._done, len(self.entries))
 
-        # What was not asked for the longest comes first: should the time run out, the next visit goes on from there.
-        await together(*(one(stop) for stop in sorted(level, key=self._last_asked)))
+        # The oldest fetch first: if the time runs out, the next crawl continues from there.
+        await gather(*(fetch(entry) for entry in sorted(level, key=self._last_fetched)))
 
-    def _last_asked(self, stop: Stop) -> float:
-        asked = self.archive.asked(str(stop.location))
-        return asked.at if asked else 0.0
+    def _last_fetched(self, entry: CrawlEntry) -> float:
+        fetch = self.cache.get_fetch(str(entry.url))
+        return fetch.fetched_at if fetch else 0.0
 
-    async def _one(self, stop: Stop) -> Stop:
-        if reason := self._why_not():
-            return replace(stop, reason=reason)
-        self._begun += 1
+    async def _fetch_entry(self, entry: CrawlEntry) -> CrawlEntry:
+        if reason := self._limit_reached():
+            return replace(entry, reason=reason)
+        self._started += 1
         try:
-            answer = await self._fetched(stop.location)
+            response = await self._fetch(entry.url)
         except (BookError, TimeoutError) as exc:
-            return replace(stop, reason=str(exc))
-        return await self._judged(stop, answer)
+            return replace(entry, reason=str(exc))
+        return await self._evaluate(entry, response)
 
-    def _why_not(self) -> str:
-        """Why nothing more is asked for; empty as long as there is no reason."""
-        if self._begun >= self.limits.pages:
+    def _limit_reached(self) -> str:
+        """Why no more requests may be made; empty if they may."""
+        if self._started >= self.limits.pages:
             return f"the site has more than {self.limits.pages} pages (site_pages)"
         if self._bytes > self.limits.megabytes * 1_000_000:
             return f"the site has more than {self.limits.megabytes} MB (site_megabytes)"
-        if time.monotonic() > self._until:
+        if time.monotonic() > self._deadline:
             return f"the site took longer than {self.limits.minutes:g} minutes (site_minutes)"
-        return self._spent
+        return self._stop_reason
 
-    async def _fetched(self, location: Location) -> Answer:
-        """What is there. A site that asks for a pause gets it, as long as there is patience."""
+    async def _fetch(self, url: WebUrl) -> FetchResponse:
+        """Fetch a URL. Waits as long as the site asks for, up to the total of `MAX_WAIT_SECONDS`."""
         while True:
             try:
-                answer = await self.client.get(
-                    location,
-                    most=LARGEST,
-                    known=lambda at: self.archive.validators(str(at)),
+                response = await self.client.get(
+                    url,
+                    max_bytes=MAX_PAGE_BYTES,
+                    validators=lambda at: self.cache.get_validators(str(at)),
                     may_follow=is_same_site,
                 )
             except (RateLimited, Unavailable, DeadlineExceeded) as exc:
                 pause = exc.retry_after
                 if pause is None:
                     raise
-                if self._waited + pause > PATIENCE or time.monotonic() + pause > self._until:
-                    self._spent = f"the site stopped answering ({exc})"
+                if self._waited + pause > MAX_WAIT_SECONDS or time.monotonic() + pause > self._deadline:
+                    self._stop_reason = f"the site stopped answering ({exc})"
                     raise
                 self._waited += pause
                 await asyncio.sleep(pause)
             else:
-                self._bytes += len(answer.body)
-                return answer
+                self._bytes += len(response.body)
+                return response
 
-    async def _judged(self, stop: Stop, answer: Answer) -> Stop:
-        if refused := self._refusal(stop, answer):
-            return refused
-        if answer.is_unchanged and (said := self.archive.said(answer.url)):
-            self.archive.note(str(stop.location), Asked(answer.url, self.now(), stop.lastmod))
-            return self._read(stop, answer.url, said)
-        if answer.is_unchanged and (known := self.archive.kept(answer.url)):
-            return await self._looked(stop, known)
-        if answer.status != 200:
-            return replace(stop, reason=f"the site does not show it (HTTP {answer.status})")
-        page = Kept(answer.url, answer.body, answer.media_type, answer.charset, answer.robots, answer.validators)
-        return await self._looked(stop, page)
+    async def _evaluate(self, entry: CrawlEntry, response: FetchResponse) -> CrawlEntry:
+        if rejected := self._reject(entry, response):
+            return rejected
+        if response.is_unchanged and (metadata := self.cache.get_metadata(response.url)):
+            self.cache.put_fetch(str(entry.url), FetchRecord(response.url, self.now(), entry.lastmod))
+            return self._mark_read(entry, response.url, metadata)
+        if response.is_unchanged and (cached := self.cache.get_response(response.url)):
+            return await self._parse(entry, cached)
+        if response.status != 200:
+            return replace(entry, reason=f"the site does not show it (HTTP {response.status})")
+        return await self._parse(entry, response)
 
-    def _refusal(self, stop: Stop, answer: Answer) -> Stop | None:
-        """What becomes of an address that is gone or leads out of the site."""
-        final = locate(answer.url)
-        if answer.is_gone:
-            return replace(stop, fate=Fate.GONE, reason=f"it is not there (HTTP {answer.status})")
-        if not self.scope.holds(final):
-            fate = Fate.GONE if answer.permanent else Fate.FAILED
-            return replace(stop, fate=fate, reason=f"it leads to {final}, which is not part of the site")
-        if not self.rules.allow(final):
-            return replace(stop, fate=Fate.NOT_A_PAGE, reason=f"it leads to {final}, which robots.txt does not allow")
+    def _reject(self, entry: CrawlEntry, response: FetchResponse) -> CrawlEntry | None:
+        """The outcome of a URL that is gone or leads out of the site."""
+        final = parse_url(response.url)
+        if response.is_gone:
+            return replace(entry, outcome=CrawlOutcome.GONE, reason=f"it is not there (HTTP {response.status})")
+        if not self.scope.contains(final):
+            outcome = CrawlOutcome.GONE if response.permanent else CrawlOutcome.FAILED
+            return replace(entry, outcome=outcome, reason=f"it leads to {final}, which is not part of the site")
+        if not self.rules.is_allowed(final):
+            reason = f"it leads to {final}, which robots.txt does not allow"
+            return replace(entry, outcome=CrawlOutcome.NOT_A_PAGE, reason=reason)
         return None
 
-    async def _looked(self, stop: Stop, page: Kept) -> Stop:
-        """Look at a page, and keep it if it is a new version."""
+    async def _parse(self, entry: CrawlEntry, response: FetchResponse) -> CrawlEntry:
+        """Parse a page and store it in the cache."""
         try:
-            look = await asyncio.to_thread(
-                look_at,
-                page.body,
-                at=locate(page.url),
-                media_type=page.media_type,
-                charset=page.charset,
-                robots=page.robots,
-            )
+            page = await asyncio.to_thread(self.parser.parse, response)
         except Unreadable as exc:
-            # What was a page before may be one again tomorrow.
-            was_one = self.archive.asked(str(stop.location)) is not None
-            return replace(stop, fate=Fate.FAILED if was_one else Fate.NOT_A_PAGE, reason=str(exc))
-        asked, known = self.archive.asked(str(stop.location)), self.archive.said(page.url)
-        if says_unchanged(asked, stop.lastmod) and known and known.content != look.said.content:
-            catch_out(self.archive)
-        self.archive.keep(page, look.said)
-        self.archive.note(str(stop.location), Asked(page.url, self.now(), stop.lastmod))
-        return self._read(stop, page.url, look.said)
+            # A URL that was a page before may be one again at the next crawl.
+            was_page = self.cache.get_fetch(str(entry.url)) is not None
+            outcome = CrawlOutcome.FAILED if was_page else CrawlOutcome.NOT_A_PAGE
+            return replace(entry, outcome=outcome, reason=str(exc))
+        fetch, cached = self.cache.get_fetch(str(entry.url)), self.cache.get_metadata(response.url)
+        claims_unchanged = is_unchanged_since(fetch, entry.lastmod)
+        if claims_unchanged and cached and cached.content_hash != page.metadata.content_hash:
+            self._lastmod.distrust()
+        self.cache.put_response(response, page.metadata)
+        self.cache.put_fetch(str(entry.url), FetchRecord(response.url, self.now(), entry.lastmod))
+        return self._mark_read(entry, response.url, page.metadata)
 
-    def _read(self, stop: Stop, url: str, said: Said) -> Stop:
-        self._links[str(stop.location)] = said.links if self._following else ()
-        kept = replace(said, links=(), canonical=self._as_ours(said.canonical), refresh=self._as_ours(said.refresh))
-        if said.unlisted:
-            return replace(stop, fate=Fate.NOT_A_PAGE, reason="it asks not to be indexed (noindex)", url=url, said=kept)
-        return replace(stop, fate=Fate.READ, url=url, said=kept)
+    def _mark_read(self, entry: CrawlEntry, final_url: str, metadata: PageMetadata) -> CrawlEntry:
+        self._links[str(entry.url)] = metadata.links if self._follows_links else ()
+        metadata = replace(
+            metadata, links=(), canonical=self._local(metadata.canonical), refresh=self._local(metadata.refresh)
+        )
+        read = replace(entry, outcome=CrawlOutcome.READ, final_url=final_url, metadata=metadata)
+        if metadata.noindex:
+            return replace(read, outcome=CrawlOutcome.NOT_A_PAGE, reason="it asks not to be indexed (noindex)")
+        return read
 
-    def _onward(self, stop: Stop) -> list[Stop]:
-        """Where to go from a page: to what it says it is a copy of, and by its links where those are followed."""
-        links = self._links.pop(str(stop.location), ())
-        if stop.said is None:
+    def _next_entries(self, entry: CrawlEntry) -> list[CrawlEntry]:
+        """The entries that a page leads to: its refresh and canonical URLs, and its links if they are followed."""
+        links = self._links.pop(str(entry.url), ())
+        if entry.metadata is None:
             return []
-        named = [url for url in (stop.said.refresh, stop.said.canonical) if url]
-        found = dict.fromkeys(self.own(locate(url)) for url in [*named, *links])
-        return [Stop(location) for location in found if self._belongs(location)]
+        named = [url for url in (entry.metadata.refresh, entry.metadata.canonical) if url]
+        found = dict.fromkeys(self.local_url(parse_url(url)) for url in [*named, *links])
+        return [CrawlEntry(url) for url in found if self._should_visit(url)]
 
-    def _belongs(self, location: Location) -> bool:
-        if not self.scope.holds(location) or _NO_PAGE.search(location.path) or leads_in_circles(location):
+    def _should_visit(self, url: WebUrl) -> bool:
+        if not self.scope.contains(url) or _NOT_HTML.search(url.path) or is_crawler_trap(url):
             return False
-        if not location.query or str(location) in self.stops:
+        if not url.query or str(url) in self.entries:
             return True
-        self._queries[location.path] = self._queries.get(location.path, 0) + 1
-        return self._queries[location.path] <= MOST_QUERIES
+        self._queries[url.path] = self._queries.get(url.path, 0) + 1
+        return self._queries[url.path] <= MAX_QUERIES
 
 
-AT_LEAST_EVERY = timedelta(days=7)
-"""How long a page may be spared."""
-TRIED = 5
-"""How many of the spared pages are asked for in every run."""
+MAX_AGE = timedelta(days=7)
+"""A page is fetched at least this often, regardless of its `lastmod`."""
+SAMPLE_SIZE = 5
+"""How many of the pages that could be skipped are fetched in every crawl."""
 
-_CAUGHT = "lastmod is not believed"
+_DISTRUSTED = "lastmod is not trusted"
 
 
-def moment(lastmod: str) -> datetime | None:
-    """The latest moment a `lastmod` can mean; None where it is no time."""
+@dataclass(frozen=True, slots=True)
+class LastmodPolicy:
+    """Decides whether the `lastmod` of a site may save a request."""
+
+    cache: CrawlCache
+    now: Callable[[], float]
+
+    @property
+    def is_trusted(self) -> bool:
+        return not self.cache.has_flag(_DISTRUSTED)
+
+    def distrust(self) -> None:
+        """Never trust the `lastmod` of this site again."""
+        self.cache.set_flag(_DISTRUSTED)
+
+    def may_skip(self, fetch: FetchRecord, lastmod: str) -> bool:
+        is_recent = self.now() - fetch.fetched_at < MAX_AGE.total_seconds()
+        return is_recent and is_unchanged_since(fetch, lastmod)
+
+
+def is_unchanged_since(fetch: FetchRecord | None, lastmod: str) -> bool:
+    """Whether `lastmod` claims that the page has not changed since it was fetched."""
+    latest = parse_lastmod(lastmod)
+    return bool(fetch and latest and fetch.lastmod == lastmod and latest.timestamp() < fetch.fetched_at)
+
+
+def parse_lastmod(lastmod: str) -> datetime | None:
+    """The latest time that a `lastmod` can mean; None if it is not a date or time."""
     try:
-        said = datetime.fromisoformat(lastmod)
+        parsed = datetime.fromisoformat(lastmod)
     except ValueError:
         return None
     if "T" not in lastmod.upper() and " " not in lastmod:
-        # A day begins and ends at other times elsewhere: nobody knows in which time zone it was written.
-        return said.replace(tzinfo=UTC) + timedelta(days=1, hours=14)
-    return said if said.tzinfo else said.replace(tzinfo=UTC) + timedelta(hours=14)
-
-
-def says_unchanged(asked: Asked | None, lastmod: str) -> bool:
-    """Whether the sitemap states that a page is as it was when it was last asked for."""
-    said = moment(lastmod)
-    return bool(asked and said and asked.lastmod == lastmod and said.timestamp() < asked.at)
-
-
-def is_believed(archive: Archive) -> bool:
-    return not archive.fact(_CAUGHT)
-
-
-def catch_out(archive: Archive) -> None:
-    archive.state(_CAUGHT, "yes")
-
-
-def is_recent(asked: Asked, now: float) -> bool:
-    return now - asked.at < AT_LEAST_EVERY.total_seconds()
+        # The time zone of a date is unknown: the day may end 14 hours later than in UTC.
+        return parsed.replace(tzinfo=UTC) + timedelta(days=1, hours=14)
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC) + timedelta(hours=14)

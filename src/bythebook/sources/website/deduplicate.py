@@ -1,4 +1,4 @@
-"""Sorting: from what became of every address to the pages of the book, each under one address."""
+"""Deduplication: from the outcome of every URL to the pages of the book, each under one URL."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from bythebook.sources import Listed, Skipped
-from bythebook.sources.website.crawler import Fate
+from bythebook.sources import ListedPage, SkippedPage
+from bythebook.sources.website.crawler import CrawlOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from bythebook.sources.website import Said
-    from bythebook.sources.website.cache import Archive
-    from bythebook.sources.website.crawler import Stop
+    from bythebook.sources.website import PageMetadata
+    from bythebook.sources.website.cache import CrawlCache
+    from bythebook.sources.website.crawler import CrawlEntry
 
 _NOT_FOUND = re.compile(
     r"\b404\b|(not found|nicht gefunden|introuvable|no encontrada"
@@ -24,98 +24,108 @@ _NOT_FOUND = re.compile(
 
 
 @dataclass(slots=True)
-class Sorted:
-    """The pages of the site in its order, and what is none of them."""
+class SitePages:
+    """The pages of the site in its order, and the URLs that are not pages."""
 
-    entries: list[Listed | Skipped] = field(default_factory=list)
-    homes: dict[str, str] = field(default_factory=dict)
-    """Where the page behind each listed address is kept."""
-    troubles: dict[str, str] = field(default_factory=dict)
-    """Why a listed page could not be fetched this time."""
+    entries: list[ListedPage | SkippedPage] = field(default_factory=list)
+    cached_urls: dict[str, str] = field(default_factory=dict)
+    """The URL in the cache for each listed URL."""
+    failures: dict[str, str] = field(default_factory=dict)
+    """Why a listed page could not be fetched in this crawl."""
 
 
-def without_soft_errors(stops: Mapping[str, Stop], nothing: Said, *, start: str) -> dict[str, Stop]:
-    """The stops, with those gone that look as the site looks where it has nothing, whatever their status says."""
-    gone: dict[str, Stop] = {}
-    for asked_for, stop in stops.items():
-        soft = stop.fate is Fate.READ and stop.said and stop.url != start and _is_like(stop.said, nothing)
+def mark_soft_404s(entries: Mapping[str, CrawlEntry], missing: PageMetadata, *, start: str) -> dict[str, CrawlEntry]:
+    """Mark pages as gone that look like the page `missing`, which the site shows for any missing URL."""
+    marked: dict[str, CrawlEntry] = {}
+    for requested, entry in entries.items():
+        is_read = entry.outcome is CrawlOutcome.READ and entry.metadata and entry.final_url != start
+        is_soft_404 = is_read and entry.metadata and _is_error_page(entry.metadata, missing)
         reason = "it is not there: the site shows what it shows for any wrong address"
-        gone[asked_for] = replace(stop, fate=Fate.GONE, reason=reason, url="") if soft else stop
-    return gone
+        gone = replace(entry, outcome=CrawlOutcome.GONE, reason=reason, final_url="")
+        marked[requested] = gone if is_soft_404 else entry
+    return marked
 
 
-def _is_like(said: Said, nothing: Said) -> bool:
-    same_title = said.title == nothing.title and _NOT_FOUND.search(said.title) is not None
-    return said.content == nothing.content or same_title
+def _is_error_page(page: PageMetadata, missing: PageMetadata) -> bool:
+    has_error_title = page.title == missing.title and _NOT_FOUND.search(page.title) is not None
+    return page.content_hash == missing.content_hash or has_error_title
 
 
-def sort(
-    stops: Mapping[str, Stop], *, archive: Archive, alike: Callable[[Stop, Stop], bool], published: Callable[[str], str]
-) -> Sorted:
-    """What the book is made of. `published` says under which address a page is known."""
-    result = Sorted()
-    pages = _pages(stops)
-    chosen = {stop.url for stop in _chosen(stops, pages, alike)}
-    for asked_for, stop in stops.items():
-        if stop.fate is Fate.READ:
-            if stop.url in chosen and pages[stop.url] is stop and stop.said:
-                url = published(stop.url)
-                result.entries.append(Listed(url, url, stop.said.content))
-                result.homes[url] = stop.url
-        elif stop.fate is Fate.FAILED:
-            before = archive.asked(asked_for)
-            home = before.led_to if before else asked_for
-            if home not in chosen:
-                _add_trouble(result, published(home), stop.reason)
-        elif stop.listed:
-            result.entries.append(Skipped(published(asked_for), stop.reason))
+def deduplicate(
+    entries: Mapping[str, CrawlEntry],
+    *,
+    cache: CrawlCache,
+    is_similar: Callable[[CrawlEntry, CrawlEntry], bool],
+    publish: Callable[[str], str],
+) -> SitePages:
+    """Select the pages of the book. `publish` returns the published URL of a page."""
+    result = SitePages()
+    pages = _index_pages(entries)
+    chosen = {entry.final_url for entry in _choose_pages(entries, pages, is_similar)}
+    for requested, entry in entries.items():
+        if entry.outcome is CrawlOutcome.READ:
+            if entry.final_url in chosen and pages[entry.final_url] is entry and entry.metadata:
+                url = publish(entry.final_url)
+                result.entries.append(ListedPage(url, url, entry.metadata.content_hash))
+                result.cached_urls[url] = entry.final_url
+        elif entry.outcome is CrawlOutcome.FAILED:
+            before = cache.get_fetch(requested)
+            url = before.final_url if before else requested
+            if url not in chosen:
+                _add_failure(result, publish(url), entry.reason)
+        elif entry.listed:
+            result.entries.append(SkippedPage(publish(requested), entry.reason))
     return result
 
 
-def _add_trouble(result: Sorted, url: str, reason: str) -> None:
-    """A page that could not be fetched is still one of the book's, if it was; and the author is told of it."""
-    if url not in result.troubles:
-        result.troubles[url] = reason
-        result.entries.append(Listed(url, url, ""))
+def _add_failure(result: SitePages, url: str, reason: str) -> None:
+    """List a page that could not be fetched: the book keeps it if it has it, and the report names it."""
+    if url not in result.failures:
+        result.failures[url] = reason
+        result.entries.append(ListedPage(url, url, ""))
 
 
-def _pages(stops: Mapping[str, Stop]) -> dict[str, Stop]:
-    """The pages that were read by the address they are at, however often that was come by."""
-    pages: dict[str, Stop] = {}
-    for stop in stops.values():
-        if stop.fate is not Fate.READ or stop.said is None or stop.said.refresh:
+def _index_pages(entries: Mapping[str, CrawlEntry]) -> dict[str, CrawlEntry]:
+    """The entry of each page that was read, by its final URL."""
+    pages: dict[str, CrawlEntry] = {}
+    for entry in entries.values():
+        if entry.outcome is not CrawlOutcome.READ or entry.metadata is None or entry.metadata.refresh:
             continue
-        # One that is listed speaks for the page rather than a link that leads to it.
-        if stop.url not in pages or (stop.listed and not pages[stop.url].listed):
-            pages[stop.url] = stop
+        # An entry of the sitemap takes precedence over a link that redirects to the same page.
+        if entry.final_url not in pages or (entry.listed and not pages[entry.final_url].listed):
+            pages[entry.final_url] = entry
     return pages
 
 
-def _chosen(
-    stops: Mapping[str, Stop], pages: Mapping[str, Stop], alike: Callable[[Stop, Stop], bool]
-) -> Iterable[Stop]:
-    """One page for each content: not those that say they are copies of another, nor a second one word for word."""
+def _choose_pages(
+    entries: Mapping[str, CrawlEntry],
+    pages: Mapping[str, CrawlEntry],
+    is_similar: Callable[[CrawlEntry, CrawlEntry], bool],
+) -> Iterable[CrawlEntry]:
+    """One page for each content: no page that declares itself a copy, and no second page with the same text."""
     seen: set[str] = set()
-    originals = [page for page in pages.values() if _original(page, stops, pages) is None]
-    copies = [page for page in pages.values() if _original(page, stops, pages) is not None]
+    originals = [page for page in pages.values() if _find_original(page, entries, pages) is None]
+    copies = [page for page in pages.values() if _find_original(page, entries, pages) is not None]
     for page in [*originals, *copies]:
-        original = _original(page, stops, pages)
-        is_copy = original is not None and alike(page, original)
-        if page.said and not is_copy and page.said.content not in seen:
-            seen.add(page.said.content)
+        original = _find_original(page, entries, pages)
+        is_copy = original is not None and is_similar(page, original)
+        if page.metadata and not is_copy and page.metadata.content_hash not in seen:
+            seen.add(page.metadata.content_hash)
             yield page
 
 
-def _original(page: Stop, stops: Mapping[str, Stop], pages: Mapping[str, Stop]) -> Stop | None:
-    """The page that this one says it is a copy of, where there is such a page and it is no copy itself.
+def _find_original(
+    page: CrawlEntry, entries: Mapping[str, CrawlEntry], pages: Mapping[str, CrawlEntry]
+) -> CrawlEntry | None:
+    """The page that this one declares as its canonical page, if it was read and is not a copy itself.
 
-    A canonical address is often written wrongly, most often as the same for a whole site: it is believed only when the
-    two have something in common, which `alike` decides.
+    Canonical URLs are often wrong, most often the same for a whole site. One is used only if the two pages have
+    something in common, which `is_similar` decides.
     """
-    canonical = page.said.canonical if page.said else ""
-    led_to = stops[canonical].url if canonical in stops else canonical
-    original = pages.get(led_to)
-    if original is None or original is page or original.said is None:
+    canonical = page.metadata.canonical if page.metadata else ""
+    final_url = entries[canonical].final_url if canonical in entries else canonical
+    original = pages.get(final_url)
+    if original is None or original is page or original.metadata is None:
         return None
-    said = original.said.canonical
-    return original if said in ("", led_to, canonical) else None
+    is_canonical = original.metadata.canonical in ("", final_url, canonical)
+    return original if is_canonical else None

@@ -1,203 +1,217 @@
-"""A tour: one look through a site, from its robots.txt to its pages, sorted."""
+"""Site discovery: one crawl of a site, from its robots.txt and its sitemaps to its deduplicated pages."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from bythebook.errors import BookError, InputError, Unavailable
-from bythebook.sources import Skipped
+from bythebook.sources import SkippedPage
 from bythebook.sources.website import robots, sitemap
-from bythebook.sources.website.crawler import LARGEST, Fate, Stop, Visit
-from bythebook.sources.website.deduplicate import Sorted, sort, without_soft_errors
-from bythebook.sources.website.page_parser import look_at
-from bythebook.sources.website.urls import Location, Refused, Scope, is_same_site, locate, moved
+from bythebook.sources.website.crawler import MAX_PAGE_BYTES, CrawlEntry, Crawler, CrawlOutcome
+from bythebook.sources.website.deduplicate import SitePages, deduplicate, mark_soft_404s
+from bythebook.sources.website.urls import (
+    RejectedUrl,
+    SiteScope,
+    WebUrl,
+    change_origin,
+    is_same_site,
+    parse_url,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from bythebook.sources.document import Part
-    from bythebook.sources.website import Answer, Limits, Said
-    from bythebook.sources.website.cache import Archive, Kept
-    from bythebook.sources.website.http_client import Client
-    from bythebook.sources.website.page_parser import Look
+    from bythebook.sources.document import DocumentPart
+    from bythebook.sources.website import CrawlLimits, FetchResponse, PageMetadata
+    from bythebook.sources.website.cache import CrawlCache
+    from bythebook.sources.website.http_client import SiteClient
+    from bythebook.sources.website.page_parser import PageParser
 
-NOWHERE = "bythebook-asks-for-a-page-that-is-not-there"
-
-
-def look_again(kept: Kept) -> Look:
-    """What there is to know of a page that is kept."""
-    return look_at(kept.body, at=locate(kept.url), media_type=kept.media_type, charset=kept.charset, robots=kept.robots)
+MISSING_PATH = "bythebook-asks-for-a-page-that-is-not-there"
+"""A path that no site has. The response shows how the site reports missing pages."""
 
 
-class Tour:
-    """One look through a site, from its robots.txt to the sorted pages."""
+class SiteDiscovery:
+    """One crawl of a site. `site` is the URL given by the user."""
 
     def __init__(
         self,
-        named: Location,
-        client: Client,
-        archive: Archive,
-        limits: Limits,
+        site: WebUrl,
+        client: SiteClient,
+        cache: CrawlCache,
+        *,
+        parser: PageParser,
+        limits: CrawlLimits,
         progress: Callable[[str, int, int], None],
     ) -> None:
-        self._named = named
+        self._site = site
         self._client = client
-        self._archive = archive
+        self._cache = cache
+        self._parser = parser
         self._limits = limits
         self._progress = progress
 
-    async def go(self, site_url: str) -> Sorted:
-        rules = await self._rules(self._named)
-        start, answer = await self._arrive()
-        if start.origin != self._named.origin:
-            rules = await self._rules(start)
-        visit = Visit(self._client, self._archive, rules, _scope(self._named, start), self._limits, self._progress)
-        listing = await self._sitemaps(rules, visit.scope)
-        stops, elsewhere = self._stops(listing, visit)
-        is_complete = len(stops) > 1 and not listing.broken
-        if answer.is_gone and not is_complete:
-            raise _not_there(start, answer)
-        if not is_complete or any(stop.location == start for stop in stops):
-            first = next((stop for stop in stops if stop.location == start), Stop(start, listed=True))
-            await visit.take(first, answer, following=not is_complete)
+    async def run(self, site_url: str) -> SitePages:
+        """Crawl the site. `site_url` is where it is published, if it is read from a preview."""
+        rules = await self._fetch_rules(self._site)
+        start, response = await self._fetch_start()
+        if start.origin != self._site.origin:
+            rules = await self._fetch_rules(start)
+        scope = _choose_scope(self._site, start)
+        crawler = Crawler(self._client, self._cache, self._parser, rules, scope, self._limits, self._progress)
+        listing = await self._read_sitemaps(rules, scope)
+        entries, skipped = self._select_entries(listing, crawler)
+        is_complete = len(entries) > 1 and not listing.broken
+        if response.is_gone and not is_complete:
+            raise _missing_error(start, response)
+        if not is_complete or any(entry.url == start for entry in entries):
+            first = next((entry for entry in entries if entry.url == start), CrawlEntry(start, listed=True))
+            await crawler.add_fetched(first, response, follow_links=not is_complete)
         if is_complete:
-            await visit.listed(stops)
+            await crawler.crawl_listed(entries)
         else:
-            known = [Stop(locate(url)) for url in self._archive.pages()]
-            await visit.crawl([*stops, *(stop for stop in known if visit.scope.holds(stop.location))])
-        # What is listed comes in the order of the list, however it was come by.
-        visit.stops = {str(s.location): visit.stops[str(s.location)] for s in stops} | visit.stops
-        found = await self._sorted(visit, start, site_url)
-        visit.end()
-        found.entries.extend([*listing.broken, *elsewhere])
-        return found
+            cached = [CrawlEntry(parse_url(url)) for url in self._cache.list_urls()]
+            await crawler.crawl([*entries, *(entry for entry in cached if scope.contains(entry.url))])
+        # Listed pages have the order of the sitemap, however they were found.
+        crawler.entries = {str(e.url): crawler.entries[str(e.url)] for e in entries} | crawler.entries
+        pages = await self._deduplicate(crawler, start, site_url)
+        crawler.prune_cache()
+        pages.entries.extend([*listing.broken, *skipped])
+        return pages
 
-    async def _rules(self, site: Location) -> robots.Rules:
-        rules = await robots.ask_rules(self._client, site)
+    async def _fetch_rules(self, site: WebUrl) -> robots.RobotsRules:
+        rules = await robots.fetch_robots(self._client, site)
         self._client.delay = max(self._limits.delay, rules.delay)
-        if not rules.allow(site):
+        if not rules.is_allowed(site):
             raise InputError(
-                f"{locate('/robots.txt', base=site)} does not allow {site} to be read. Nothing was changed. If the "
-                f"site is yours, allow {robots.AGENT!r} there, or ingest the files it is made from."
+                f"{parse_url('/robots.txt', base=site)} does not allow {site} to be read. Nothing was changed. If the "
+                f"site is yours, allow {robots.ROBOT_NAME!r} there, or ingest the files it is made from."
             )
         return rules
 
-    async def _arrive(self) -> tuple[Location, Answer]:
-        """Where the site is, and what is there. Raises InputError where it has moved away or is not there."""
-        named = self._named
-        answer = await self._client.get(
-            named, most=LARGEST, known=lambda at: self._archive.validators(str(at)), may_follow=is_same_site
+    async def _fetch_start(self) -> tuple[WebUrl, FetchResponse]:
+        """The URL of the site after redirects, and its response. Raises InputError if it has moved or is missing."""
+        site = self._site
+        response = await self._client.get(
+            site,
+            max_bytes=MAX_PAGE_BYTES,
+            validators=lambda at: self._cache.get_validators(str(at)),
+            may_follow=is_same_site,
         )
-        start = locate(answer.url)
-        if start.origin != named.origin and not is_same_site(named, start):
+        start = parse_url(response.url)
+        if start.origin != site.origin and not is_same_site(site, start):
             raise InputError(
-                f"{named} has moved to {start}. Nothing was changed. If that is the site you mean, name it: "
+                f"{site} has moved to {start}. Nothing was changed. If that is the site you mean, name it: "
                 f"bythebook ingest {start}"
             )
-        if answer.status not in (200, 304, 404):
-            raise _not_there(start, answer)
-        return start, answer
+        if response.status not in (200, 304, 404):
+            raise _missing_error(start, response)
+        return start, response
 
-    async def _sitemaps(self, rules: robots.Rules, scope: Scope) -> sitemap.Listing:
-        """What the site's sitemaps list: those robots.txt names, else those in the usual places."""
+    async def _read_sitemaps(self, rules: robots.RobotsRules, scope: SiteScope) -> sitemap.SitemapListing:
+        """Read the sitemaps that robots.txt names, else those at the usual paths."""
         own, foreign = [], []
-        listing = sitemap.Listing()
+        listing = sitemap.SitemapListing()
         for named in rules.sitemaps:
             try:
-                location = locate(named, base=self._named)
-            except Refused as exc:
-                listing.broken.append(Skipped(named[:200], str(exc)))
+                url = parse_url(named, base=self._site)
+            except RejectedUrl as exc:
+                listing.broken.append(SkippedPage(named[:200], str(exc)))
                 continue
-            own.append(location if location.origin == scope.origin else locate(moved(location, to=scope.origin)))
-            foreign += [location] if location.origin != scope.origin else []
-        usual = [locate(scope.origin + scope.folder + "sitemap.xml"), locate(scope.origin + "/sitemap.xml")]
-        for places in (own, *([place] for place in dict.fromkeys(usual)), foreign):
-            listing = await self._collected(places, listing, failing=places is not foreign)
+            own.append(url if url.origin == scope.origin else parse_url(change_origin(url, to=scope.origin)))
+            foreign += [url] if url.origin != scope.origin else []
+        usual = [parse_url(scope.origin + scope.folder + "sitemap.xml"), parse_url(scope.origin + "/sitemap.xml")]
+        for urls in (own, *([url] for url in dict.fromkeys(usual)), foreign):
+            listing = await self._collect(urls, listing, is_required=urls is not foreign)
             if listing.found:
                 break
         return listing
 
-    async def _collected(self, places: list[Location], so_far: sitemap.Listing, *, failing: bool) -> sitemap.Listing:
+    async def _collect(
+        self, urls: list[WebUrl], previous: sitemap.SitemapListing, *, is_required: bool
+    ) -> sitemap.SitemapListing:
         try:
-            listing = await sitemap.collect(self._client, places, most=self._limits.pages)
+            listing = await sitemap.collect_sitemaps(self._client, urls, max_entries=self._limits.pages)
         except BookError as exc:
-            if failing:
+            if is_required:
                 raise
-            listing = sitemap.Listing(broken=[Skipped(str(places[0]), str(exc))])
-        listing.broken[:0] = so_far.broken
+            listing = sitemap.SitemapListing(broken=[SkippedPage(str(urls[0]), str(exc))])
+        listing.broken[:0] = previous.broken
         return listing
 
-    def _stops(self, listing: sitemap.Listing, visit: Visit) -> tuple[list[Stop], list[Skipped]]:
-        """The pages that are listed, and what is listed that cannot be one of the site's."""
-        located: list[tuple[Location, str]] = []
-        wrong: list[Skipped] = []
-        for entry in listing.entries.values():
+    def _select_entries(
+        self, listing: sitemap.SitemapListing, crawler: Crawler
+    ) -> tuple[list[CrawlEntry], list[SkippedPage]]:
+        """The listed pages of the site, and the listed URLs that cannot be pages of it."""
+        listed: list[tuple[WebUrl, str]] = []
+        skipped: list[SkippedPage] = []
+        for item in listing.entries.values():
             try:
-                located.append((locate(entry.url), entry.lastmod))
-            except Refused as exc:
-                wrong.append(Skipped(entry.url[:200], str(exc)))
-        origin = locate(visit.scope.origin)
-        origins = {at.origin for at, _ in located if not is_same_site(at, origin) and not is_same_site(origin, at)}
-        if len(origins) == 1 and all(at.origin in origins for at, _ in located):
+                listed.append((parse_url(item.url), item.lastmod))
+            except RejectedUrl as exc:
+                skipped.append(SkippedPage(item.url[:200], str(exc)))
+        origin = parse_url(crawler.scope.origin)
+        foreign = {url.origin for url, _ in listed if not is_same_site(url, origin) and not is_same_site(origin, url)}
+        if len(foreign) == 1 and all(url.origin in foreign for url, _ in listed):
             # A preview of a site that is published elsewhere: its pages are read from here.
-            visit.published = origins.pop()
-            origins = set()
-        wrong += [Skipped(str(at), "it is on another host than the site") for at, _ in located if at.origin in origins]
-        here = ((visit.own(at), lastmod) for at, lastmod in located if at.origin not in origins)
-        stops = {str(at): Stop(at, lastmod, listed=True) for at, lastmod in here if visit.scope.holds(at)}
-        return list(stops.values()), wrong
+            crawler.published_origin = foreign.pop()
+            foreign = set()
+        skipped += [
+            SkippedPage(str(url), "it is on another host than the site") for url, _ in listed if url.origin in foreign
+        ]
+        local = ((crawler.local_url(url), lastmod) for url, lastmod in listed if url.origin not in foreign)
+        entries = {
+            str(url): CrawlEntry(url, lastmod, listed=True) for url, lastmod in local if crawler.scope.contains(url)
+        }
+        return list(entries.values()), skipped
 
-    async def _sorted(self, visit: Visit, start: Location, site_url: str) -> Sorted:
-        if nothing := await self._nothing(visit):
-            visit.stops = without_soft_errors(visit.stops, nothing, start=str(start))
-        if not any(stop.fate is Fate.READ for stop in visit.stops.values()):
-            _raise_if_all_failed(visit.stops.values(), self._named)
-        elsewhere = bool(site_url and visit.published and locate(site_url).origin == visit.published)
+    async def _deduplicate(self, crawler: Crawler, start: WebUrl, site_url: str) -> SitePages:
+        if missing := await self._fetch_missing_page(crawler):
+            crawler.entries = mark_soft_404s(crawler.entries, missing, start=str(start))
+        if not any(entry.outcome is CrawlOutcome.READ for entry in crawler.entries.values()):
+            _raise_if_any_failed(crawler.entries.values(), self._site)
+        origin = crawler.published_origin
+        is_preview = bool(site_url and origin and parse_url(site_url).origin == origin)
 
-        def published(url: str) -> str:
-            return moved(locate(url), to=visit.published) if elsewhere else url
+        def publish(url: str) -> str:
+            return change_origin(parse_url(url), to=origin) if is_preview else url
 
-        return sort(visit.stops, archive=self._archive, alike=self._alike, published=published)
+        return deduplicate(crawler.entries, cache=self._cache, is_similar=self._is_similar, publish=publish)
 
-    async def _nothing(self, visit: Visit) -> Said | None:
-        """What the site shows for an address where nothing is; None where it rightly says that nothing is there."""
-        nowhere = locate(visit.scope.origin + visit.scope.folder + NOWHERE)
-        if not visit.rules.allow(nowhere):
+    async def _fetch_missing_page(self, crawler: Crawler) -> PageMetadata | None:
+        """The page that the site shows with status 200 for a missing URL; None if it responds with an error."""
+        url = parse_url(crawler.scope.origin + crawler.scope.folder + MISSING_PATH)
+        if not crawler.rules.is_allowed(url):
             return None
         try:
-            answer = await self._client.get(nowhere, most=LARGEST)
-            if answer.status != 200:
-                return None
-            look = look_at(
-                answer.body, at=locate(answer.url), media_type=answer.media_type, charset=answer.charset, robots=""
-            )
+            response = await self._client.get(url, max_bytes=MAX_PAGE_BYTES)
+            return self._parser.parse(response).metadata if response.status == 200 else None
         except BookError:
             return None
-        return look.said
 
-    def _alike(self, page: Stop, original: Stop) -> bool:
-        """Whether two pages have their title or most of their text in common."""
-        if page.said and original.said and page.said.title == original.said.title:
+    def _is_similar(self, page: CrawlEntry, original: CrawlEntry) -> bool:
+        """Whether two pages have the same title or share at least half of the text of the first."""
+        if page.metadata and original.metadata and page.metadata.title == original.metadata.title:
             return True
-        mine, its = ({part.text for part in self._parts(stop)} for stop in (page, original))
+        mine, its = ({part.text for part in self._parts(entry)} for entry in (page, original))
         return len(mine & its) * 2 >= len(mine)
 
-    def _parts(self, stop: Stop) -> Iterable[Part]:
-        kept = self._archive.kept(stop.url)
-        return look_again(kept).draft.parts if kept else ()
+    def _parts(self, entry: CrawlEntry) -> Iterable[DocumentPart]:
+        cached = self._cache.get_response(entry.final_url)
+        return self._parser.parse(cached).document.parts if cached else ()
 
 
-def _not_there(start: Location, answer: Answer) -> InputError:
-    return InputError(f"there is no page at {start} (HTTP {answer.status}). Nothing was changed.")
+def _missing_error(start: WebUrl, response: FetchResponse) -> InputError:
+    return InputError(f"there is no page at {start} (HTTP {response.status}). Nothing was changed.")
 
 
-def _scope(named: Location, start: Location) -> Scope:
-    scope = Scope.of(named).moved_to(start.origin)
-    return scope if scope.holds(start) else Scope.of(start)
+def _choose_scope(site: WebUrl, start: WebUrl) -> SiteScope:
+    scope = SiteScope.of(site).with_origin(start.origin)
+    return scope if scope.contains(start) else SiteScope.of(start)
 
 
-def _raise_if_all_failed(stops: Iterable[Stop], named: Location) -> None:
-    failed = [stop for stop in stops if stop.fate is Fate.FAILED]
+def _raise_if_any_failed(entries: Iterable[CrawlEntry], site: WebUrl) -> None:
+    failed = [entry for entry in entries if entry.outcome is CrawlOutcome.FAILED]
     if failed:
-        reasons = "".join(f"\n  {stop.location}: {stop.reason}" for stop in failed[:5])
-        raise Unavailable(f"no page of {named} could be read. Nothing was changed.{reasons}")
+        reasons = "".join(f"\n  {entry.url}: {entry.reason}" for entry in failed[:5])
+        raise Unavailable(f"no page of {site} could be read. Nothing was changed.{reasons}")

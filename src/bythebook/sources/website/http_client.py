@@ -1,7 +1,7 @@
-"""The client: fetches one address, within limits, and connects to nothing that was not checked.
+"""An HTTP client for a site: fetches one URL within limits, and connects only to addresses that were checked.
 
-It keeps no cookies, sends no credentials, uses no proxy of the environment, and follows a redirect only after looking
-at it as it looked at the address it was given.
+It keeps no cookies, sends no credentials and ignores the proxies of the environment. The target of a redirect passes
+the same checks as the first URL.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import httpcore2
 
 from bythebook.errors import DeadlineExceeded, Unavailable
 from bythebook.sources import Unreadable
-from bythebook.sources.website import Answer, Validators
-from bythebook.sources.website.ssrf import Gate, resolve
-from bythebook.sources.website.urls import Location, Refused, locate
-from bythebook.upstream import Deadline, Policy, Upstream
-from bythebook.upstream.classify import Failure, judge_status
+from bythebook.sources.website import FetchResponse, Validators
+from bythebook.sources.website.ssrf import SsrfGuardBackend, resolve
+from bythebook.sources.website.urls import RejectedUrl, WebUrl, parse_url
+from bythebook.upstream import Deadline, RetryPolicy, Upstream
+from bythebook.upstream.classify import ClassifiedError, classify_status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,59 +31,59 @@ if TYPE_CHECKING:
     from bythebook.sources.website.ssrf import Resolver
 
 USER_AGENT = "bythebook/0.1 (reads a site into a book; obeys robots.txt)"
-MOST_REDIRECTS = 5
-SECONDS = 40.0
-"""How long one address may take, with every attempt and redirect."""
+MAX_REDIRECTS = 5
+FETCH_SECONDS = 40.0
+"""The timeout of one URL, with all retries and redirects."""
 
 _ACCEPT = "text/html, application/xhtml+xml, application/xml;q=0.9, text/plain;q=0.8, */*;q=0.1"
-_REDIRECTS, _FOR_GOOD = frozenset([301, 302, 303, 307, 308]), frozenset([301, 308])
-_SERVER_IS_ILL = frozenset([502, 503, 504])
-_AGAIN_LATER = frozenset([408, 425, 429])
-_WINDOWS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
-_POLICY = Policy(first_wait=0.5, longest_wait=8.0)
+_REDIRECT_STATUSES, _PERMANENT_STATUSES = frozenset([301, 302, 303, 307, 308]), frozenset([301, 308])
+_SERVER_FAILURES = frozenset([502, 503, 504])
+_RETRY_STATUSES = frozenset([408, 425, 429])
+_ZLIB_WINDOWS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
+_POLICY = RetryPolicy(first_wait=0.5, longest_wait=8.0)
 
-Known: TypeAlias = Callable[[Location], Validators]
-"""What is remembered of the version we have of an address."""
+ValidatorLookup: TypeAlias = Callable[[WebUrl], Validators]
+"""Returns the validators of the cached version of a URL."""
 
 
-def nothing_known(_location: Location) -> Validators:
+def no_validators(_location: WebUrl) -> Validators:
     return Validators()
 
 
-def anywhere(_here: Location, _there: Location) -> bool:
-    """For what may be on another host, as a sitemap may."""
+def follow_all(_here: WebUrl, _there: WebUrl) -> bool:
+    """Follow any redirect. A sitemap may be on another host."""
     return True
 
 
-class Client:
-    """One client for everything that is fetched of a site, used as `async with`.
+class SiteClient:
+    """The HTTP client of one crawl, used as `async with`.
 
-    `named` is the address a person gave: its port may be unusual, and with `allow_private` it may be in a private
-    network. No other address has these liberties, wherever it was found.
+    `site` is the URL given by the user: its port may be unusual, and with `allow_private` it may be in a private
+    network. No other URL may, wherever it was found.
     """
 
     def __init__(
         self,
-        named: Location,
+        site: WebUrl,
         *,
         allow_private: bool = False,
         delay: float = 0.0,
-        at_once: int = 4,
+        max_connections: int = 4,
         resolver: Resolver = resolve,
     ) -> None:
-        self._named = named
+        self._site = site
         self.requests = 0
         self.delay = delay
-        self._free_at = 0.0
-        self._turns = asyncio.Lock()
+        self._next_request_at = 0.0
+        self._pacing = asyncio.Lock()
         self._upstreams: dict[str, Upstream] = {}
-        gate = Gate(private=[named.host] if allow_private else [], resolver=resolver)
+        backend = SsrfGuardBackend(private=[site.host] if allow_private else [], resolver=resolver)
         self._pool = httpcore2.AsyncConnectionPool(
-            # Reading the machine's certificates takes long, and a preview of a site needs none.
-            ssl_context=httpcore2.default_ssl_context() if named.scheme == "https" else None,
-            max_connections=at_once,
+            # Loading the system certificates is slow, and plain HTTP needs none.
+            ssl_context=httpcore2.default_ssl_context() if site.scheme == "https" else None,
+            max_connections=max_connections,
             keepalive_expiry=30.0,
-            network_backend=gate,
+            network_backend=backend,
         )
 
     async def __aenter__(self) -> Self:
@@ -97,80 +97,81 @@ class Client:
 
     async def get(
         self,
-        location: Location,
+        url: WebUrl,
         *,
-        most: int,
-        known: Known = nothing_known,
-        may_follow: Callable[[Location, Location], bool] = anywhere,
-        seconds: float = SECONDS,
-    ) -> Answer:
-        """What is at the address, after at most five redirects and `most` bytes, unpacked.
+        max_bytes: int,
+        validators: ValidatorLookup = no_validators,
+        may_follow: Callable[[WebUrl, WebUrl], bool] = follow_all,
+        seconds: float = FETCH_SECONDS,
+    ) -> FetchResponse:
+        """Fetch a URL, with at most five redirects and at most `max_bytes` bytes after decompression.
 
-        Any status below 500 but "later" is an answer, and so is a redirect that `may_follow` does not allow: it says
-        where it leads, and nobody was asked there. Raises Refused for where it must not go, Unreadable for what is
-        too large or cannot be unpacked, and Unavailable, RateLimited or DeadlineExceeded where the site fails.
+        Returns any status below 500 except 408, 425 and 429. A redirect that `may_follow` does not allow is returned
+        with its target URL, which is not fetched. Raises RejectedUrl for a forbidden target, Unreadable for a body
+        that is too large or cannot be decompressed, and Unavailable, RateLimited or DeadlineExceeded if the site
+        fails.
         """
         deadline: Deadline | None = None
         permanent = True
-        for _hop in range(MOST_REDIRECTS + 1):
-            self._check(location)
-            await self._turn()
+        for _hop in range(MAX_REDIRECTS + 1):
+            self._check(url)
+            await self._wait_for_turn()
             deadline = deadline or Deadline.after(seconds, first_token=seconds)
-            answer, target = await self._ask(location, most=most, validators=known(location), deadline=deadline)
+            response, target = await self._fetch_once(
+                url, max_bytes=max_bytes, validators=validators(url), deadline=deadline
+            )
             if not target:
-                return replace(answer, permanent=permanent)
-            permanent = permanent and answer.status in _FOR_GOOD
-            here, location = location, _followed(location, target)
-            if not may_follow(here, location):
-                return Answer(str(location), answer.status, permanent=permanent)
-        raise Refused(f"its redirects do not end: after {MOST_REDIRECTS} of them, another one leads to {location}")
+                return replace(response, permanent=permanent)
+            permanent = permanent and response.status in _PERMANENT_STATUSES
+            here, url = url, _resolve_redirect(url, target)
+            if not may_follow(here, url):
+                return FetchResponse(str(url), response.status, permanent=permanent)
+        raise RejectedUrl(f"its redirects do not end: after {MAX_REDIRECTS} of them, another one leads to {url}")
 
-    def _check(self, location: Location) -> None:
-        if not location.has_usual_port and location.origin != self._named.origin:
-            raise Refused(f"{location.origin} has an unusual port, and is not the site that was named")
+    def _check(self, url: WebUrl) -> None:
+        if not url.has_usual_port and url.origin != self._site.origin:
+            raise RejectedUrl(f"{url.origin} has an unusual port, and is not the site that was given")
 
-    async def _turn(self) -> None:
-        """Wait until the site may be asked again."""
-        async with self._turns:
+    async def _wait_for_turn(self) -> None:
+        """Wait until the delay since the last request has passed."""
+        async with self._pacing:
             loop = asyncio.get_running_loop()
-            wait = self._free_at - loop.time()
+            wait = self._next_request_at - loop.time()
             if wait > 0:
                 await asyncio.sleep(wait)
-            self._free_at = loop.time() + self.delay
+            self._next_request_at = loop.time() + self.delay
 
-    async def _ask(
-        self, location: Location, *, most: int, validators: Validators, deadline: Deadline
-    ) -> tuple[Answer, str]:
-        """An answer, and where it leads on to if it is no more than a redirect."""
+    async def _fetch_once(
+        self, url: WebUrl, *, max_bytes: int, validators: Validators, deadline: Deadline
+    ) -> tuple[FetchResponse, str]:
+        """A response and, if it is a redirect, its target."""
         first = True
 
-        async def work() -> tuple[Answer, str]:
+        async def work() -> tuple[FetchResponse, str]:
             nonlocal first
             if not first:
-                await self._turn()
+                await self._wait_for_turn()
             first = False
-            return await self._request(location, most=most, validators=validators)
+            return await self._request(url, max_bytes=max_bytes, validators=validators)
 
-        upstream = self._upstreams.setdefault(location.host, Upstream(location.host, judge=judge_fetch, policy=_POLICY))
+        upstream = self._upstreams.setdefault(url.host, Upstream(url.host, classify=classify_fetch, policy=_POLICY))
         return await upstream.call(work, deadline=deadline, stage="fetching")
 
-    async def _request(self, location: Location, *, most: int, validators: Validators) -> tuple[Answer, str]:
+    async def _request(self, url: WebUrl, *, max_bytes: int, validators: Validators) -> tuple[FetchResponse, str]:
         self.requests += 1
-        url = httpcore2.URL(
-            scheme=location.scheme, host=location.host, port=location.port, target=location.target.encode("ascii")
-        )
-        async with self._pool.stream("GET", url, headers=_headers(location, validators)) as response:
-            headers = _by_name(response)
-            if response.status in _REDIRECTS and headers.get("location"):
-                return Answer(str(location), response.status), headers["location"]
-            if response.status in _AGAIN_LATER or response.status >= 500:
-                raise _Failed(response.status, headers)
-            body = await _body(response, headers, most=most) if response.status == 200 else b""
-            return _answer(location, response.status, headers, body), ""
+        target = httpcore2.URL(scheme=url.scheme, host=url.host, port=url.port, target=url.target.encode("ascii"))
+        async with self._pool.stream("GET", target, headers=_request_headers(url, validators)) as response:
+            headers = _response_headers(response)
+            if response.status in _REDIRECT_STATUSES and headers.get("location"):
+                return FetchResponse(str(url), response.status), headers["location"]
+            if response.status in _RETRY_STATUSES or response.status >= 500:
+                raise _FailedResponse(response.status, headers)
+            body = await _read_body(response, headers, max_bytes=max_bytes) if response.status == 200 else b""
+            return _make_response(url, response.status, headers, body), ""
 
 
-class _Failed(Exception):
-    """An answer that says to come again later, or that the server is at fault."""
+class _FailedResponse(Exception):
+    """A response that asks to retry later or reports a server error."""
 
     def __init__(self, status: int, headers: Mapping[str, str]) -> None:
         super().__init__(status)
@@ -178,35 +179,35 @@ class _Failed(Exception):
         self.headers = headers
 
 
-def judge_fetch(upstream: str, exc: Exception, /) -> Failure | None:
-    """What went wrong while fetching, in our terms."""
-    if isinstance(exc, _Failed):
-        verdict = judge_status(upstream, exc.status, headers=exc.headers, error=Unavailable)
-        # One page that fails says nothing about the others.
-        return replace(verdict, counts=exc.status in _SERVER_IS_ILL)
+def classify_fetch(upstream: str, exc: Exception, /) -> ClassifiedError | None:
+    """Classify an error of a fetch."""
+    if isinstance(exc, _FailedResponse):
+        classified = classify_status(upstream, exc.status, headers=exc.headers, error=Unavailable)
+        # A single failing page does not mean that the site is down.
+        return replace(classified, counts=exc.status in _SERVER_FAILURES)
     if isinstance(exc, httpcore2.TimeoutException):
-        return Failure(DeadlineExceeded(f"{upstream} did not answer in time"), again=True, counts=True)
+        return ClassifiedError(DeadlineExceeded(f"{upstream} did not answer in time"), again=True, counts=True)
     if isinstance(exc, httpcore2.ConnectError):
-        return _not_connected(upstream, exc)
+        return _classify_connect_error(upstream, exc)
     if isinstance(exc, httpcore2.NetworkError | httpcore2.RemoteProtocolError):
-        return Failure(Unavailable(f"the connection to {upstream} broke"), again=True, counts=True)
+        return ClassifiedError(Unavailable(f"the connection to {upstream} broke"), again=True, counts=True)
     if isinstance(exc, httpcore2.LocalProtocolError | httpcore2.UnsupportedProtocol):
-        return Failure(Refused(f"{upstream} cannot be asked for that"), again=False, counts=False)
+        return ClassifiedError(RejectedUrl(f"{upstream} does not support this request"), again=False, counts=False)
     return None
 
 
-def _not_connected(upstream: str, exc: Exception) -> Failure:
+def _classify_connect_error(upstream: str, exc: Exception) -> ClassifiedError:
     cause: BaseException | None = exc
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            wrong = Unavailable(f"the certificate of {upstream} is not good: {cause.verify_message}")
-            return Failure(wrong, again=False, counts=False)
+            wrong = Unavailable(f"the certificate of {upstream} is not valid: {cause.verify_message}")
+            return ClassifiedError(wrong, again=False, counts=False)
         cause = cause.__cause__ or cause.__context__
-    return Failure(Unavailable(f"{upstream} cannot be reached ({exc})"), again=True, counts=True)
+    return ClassifiedError(Unavailable(f"{upstream} cannot be reached ({exc})"), again=True, counts=True)
 
 
-def _headers(location: Location, validators: Validators) -> list[tuple[bytes, bytes]]:
-    origin = location.origin.partition("://")[2]
+def _request_headers(url: WebUrl, validators: Validators) -> list[tuple[bytes, bytes]]:
+    origin = url.origin.partition("://")[2]
     headers = {"Host": origin, "User-Agent": USER_AGENT, "Accept": _ACCEPT, "Accept-Encoding": "gzip"}
     if validators.etag:
         headers["If-None-Match"] = validators.etag
@@ -215,8 +216,8 @@ def _headers(location: Location, validators: Validators) -> list[tuple[bytes, by
     return [(name.encode("ascii"), value.encode("latin-1")) for name, value in headers.items()]
 
 
-def _by_name(response: httpcore2.Response) -> dict[str, str]:
-    """The headers by name. Of one that is sent twice the values are joined."""
+def _response_headers(response: httpcore2.Response) -> dict[str, str]:
+    """The headers by name. Repeated headers are joined by commas."""
     headers: dict[str, str] = {}
     for raw, value in response.headers:
         name, text = raw.decode("latin-1").lower(), value.decode("latin-1")
@@ -224,60 +225,60 @@ def _by_name(response: httpcore2.Response) -> dict[str, str]:
     return headers
 
 
-async def _body(response: httpcore2.Response, headers: Mapping[str, str], *, most: int) -> bytes:
-    """The body as it is meant, unpacked bit by bit, so that a small one that grows huge is noticed at once."""
-    unpack = _unpacker(headers.get("content-encoding", ""))
-    told = headers.get("content-length", "")
-    if told.isdigit() and int(told) > most:
-        raise _too_large(most)
+async def _read_body(response: httpcore2.Response, headers: Mapping[str, str], *, max_bytes: int) -> bytes:
+    """The decompressed body. It is decompressed chunk by chunk, so that a decompression bomb is detected early."""
+    decompress = _make_decoder(headers.get("content-encoding", ""))
+    declared = headers.get("content-length", "")
+    if declared.isdigit() and int(declared) > max_bytes:
+        raise _size_error(max_bytes)
     body = bytearray()
-    async for piece in response.aiter_stream():
-        body += unpack(piece, most + 1 - len(body))
-        if len(body) > most:
-            raise _too_large(most)
+    async for chunk in response.aiter_stream():
+        body += decompress(chunk, max_bytes + 1 - len(body))
+        if len(body) > max_bytes:
+            raise _size_error(max_bytes)
     return bytes(body)
 
 
-def _too_large(most: int) -> Unreadable:
-    return Unreadable(f"it has more than {most / 1e6:g} MB")
+def _size_error(max_bytes: int) -> Unreadable:
+    return Unreadable(f"it has more than {max_bytes / 1e6:g} MB")
 
 
-def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
+def _make_decoder(encoding: str) -> Callable[[bytes, int], bytes]:
     name = encoding.strip().lower()
     if name in ("", "identity"):
-        return lambda piece, _most: piece
-    if name not in _WINDOWS:
-        raise Unreadable(f"it is packed in a way nobody asked for ({name[:40]!r})")
-    packed = zlib.decompressobj(_WINDOWS[name])
+        return lambda chunk, _max_bytes: chunk
+    if name not in _ZLIB_WINDOWS:
+        raise Unreadable(f"its content encoding was not requested ({name[:40]!r})")
+    decompressor = zlib.decompressobj(_ZLIB_WINDOWS[name])
 
-    def unpack(piece: bytes, most: int) -> bytes:
+    def decompress(chunk: bytes, max_bytes: int) -> bytes:
         try:
-            return packed.decompress(piece, most)
+            return decompressor.decompress(chunk, max_bytes)
         except zlib.error as exc:
-            raise Unreadable("it cannot be unpacked") from exc
+            raise Unreadable("it cannot be decompressed") from exc
 
-    return unpack
+    return decompress
 
 
-def unpacked(data: bytes, *, most: int) -> bytes:
-    """A gzip file's content, which may have at most so many bytes."""
-    packed = zlib.decompressobj(_WINDOWS["gzip"])
+def decompress_gzip(data: bytes, *, max_bytes: int) -> bytes:
+    """Decompress a gzip file to at most `max_bytes` bytes. Raises Unreadable."""
+    decompressor = zlib.decompressobj(_ZLIB_WINDOWS["gzip"])
     try:
-        content = packed.decompress(data, most + 1)
+        content = decompressor.decompress(data, max_bytes + 1)
     except zlib.error as exc:
-        raise Unreadable("it cannot be unpacked") from exc
-    if len(content) > most:
-        raise _too_large(most)
-    if not packed.eof:
-        raise Unreadable("it ends in the middle; it is not complete")
+        raise Unreadable("it cannot be decompressed") from exc
+    if len(content) > max_bytes:
+        raise _size_error(max_bytes)
+    if not decompressor.eof:
+        raise Unreadable("it is truncated")
     return content
 
 
-def _answer(location: Location, status: int, headers: Mapping[str, str], body: bytes) -> Answer:
+def _make_response(url: WebUrl, status: int, headers: Mapping[str, str], body: bytes) -> FetchResponse:
     content = Message()
     content["content-type"] = headers.get("content-type", "")
-    return Answer(
-        str(location),
+    return FetchResponse(
+        str(url),
         status,
         body,
         media_type=content.get_content_type() if headers.get("content-type") else "",
@@ -287,12 +288,12 @@ def _answer(location: Location, status: int, headers: Mapping[str, str], body: b
     )
 
 
-def _followed(location: Location, target: str) -> Location:
-    """Where a redirect leads. Servers behind a proxy often forget that they are reached by https: it stays."""
-    following = locate(target, base=location)
-    forgot = (location.scheme, following.scheme) == ("https", "http") and following.host == location.host
-    if forgot and following.has_usual_port:
+def _resolve_redirect(url: WebUrl, target: str) -> WebUrl:
+    """The target of a redirect. A server behind a proxy may redirect to http on its own host: https is kept."""
+    following = parse_url(target, base=url)
+    is_downgrade = (url.scheme, following.scheme) == ("https", "http")
+    if is_downgrade and following.host == url.host and following.has_usual_port:
         return replace(following, scheme="https", port=443)
-    if (location.scheme, following.scheme) == ("https", "http"):
-        raise Refused(f"it leads from https back to {following}")
+    if is_downgrade:
+        raise RejectedUrl(f"it leads from https back to {following}")
     return following

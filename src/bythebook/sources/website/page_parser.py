@@ -1,7 +1,4 @@
-"""A look at a page: what it says about itself, where it leads, and what of it a reader sees.
-
-Breadcrumbs: the sections a published page stands in, as the page itself names them.
-"""
+"""Parses a fetched page: its text, its metadata for crawlers, its links and its breadcrumbs."""
 
 from __future__ import annotations
 
@@ -13,24 +10,25 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from bythebook.sources import Unreadable
-from bythebook.sources.website import Said
-from bythebook.sources.website.urls import Location, Refused, locate
+from bythebook.sources import Unreadable, readers
+from bythebook.sources.projects import DEFAULT_SLUGS, Style
+from bythebook.sources.readers.sandbox import Sandbox, may_be_slow
+from bythebook.sources.website import PageMetadata
+from bythebook.sources.website.urls import RejectedUrl, WebUrl, parse_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from selectolax.lexbor import LexborHTMLParser
+    from bythebook.sources.document import ParsedDocument
+    from bythebook.sources.readers.html import WebPage
+    from bythebook.sources.website import FetchResponse
 
-    from bythebook.sources.document import Draft
 
+HTML_TYPES = frozenset(["text/html", "application/xhtml+xml", ""])
+TEXT_SUFFIXES = {"text/plain": ".txt", "text/markdown": ".md", "text/x-markdown": ".md"}
 
-HTML = frozenset(["text/html", "application/xhtml+xml", ""])
-TEXT = {"text/plain": ".txt", "text/markdown": ".md", "text/x-markdown": ".md"}
-
-READER = 1
-"""Raised when the same page is looked at in another way than before."""
-MOST_LINKS = 5_000
+PARSER_VERSION = 1
+"""Incremented when the same page is parsed in another way than before."""
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16le"), (codecs.BOM_UTF16_BE, "utf-16be"))
 _META_CHARSET = re.compile(rb"<meta[^>]{0,500}?charset\s*=\s*[\"']?\s*([\w-]{2,40})", re.I)
 _ENCODING = re.compile(
@@ -39,78 +37,96 @@ _ENCODING = re.compile(
     re.I,
 )
 _REFRESH = re.compile(r"\s*(\d{1,3})(?:\.\d*)?\s*[;,]\s*url\s*=\s*['\"]?\s*([^'\"\s]+)", re.I)
-_LONGEST_REFRESH = 5
-"""Seconds after which a page that goes elsewhere by itself was still meant to be read."""
-_NO_ADDRESS = ("javascript:", "mailto:", "tel:", "data:", "#", "about:", "blob:")
+_MAX_REFRESH_SECONDS = 5
+"""A page that redirects after more seconds is meant to be read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What there is to know of a page that came as HTML or text."""
+class ParsedPage:
+    """A page that was served as HTML or text."""
 
-    draft: Draft
-    said: Said
-    trail: tuple[str, ...] = ()
-    """The sections it stands in, as its breadcrumbs name them, without itself."""
-
-
-def look_at(body: bytes, *, at: Location, media_type: str, charset: str, robots: str) -> Look:
-    """Read what came from an address. Raises Unreadable, with the reason, for what is no page."""
-    from bythebook.sources import readers
-    from bythebook.sources.projects import Style
-
-    if media_type in TEXT:
-        draft = readers.read(_decoded(body, charset), suffix=TEXT[media_type], style=Style.PLAIN)
-        look = Look(draft, Said(_hashed(draft, ()), draft.title, unlisted=_forbids(robots, "noindex")))
-    elif media_type in HTML:
-        look = _look_at_html(_decoded(body, charset), at=at, robots=robots)
-    else:
-        raise Unreadable(f"it is {media_type[:60]}, not a page")
-    if not look.draft.parts and not look.said.refresh:
-        raise Unreadable("there is no text in it")
-    return look
+    document: ParsedDocument
+    metadata: PageMetadata
+    breadcrumbs: tuple[str, ...] = ()
+    """The sections that contain the page, from the outermost, without the page itself."""
 
 
-def _look_at_html(text: str, *, at: Location, robots: str) -> Look:
-    from bythebook.sources.readers import html, understanding
+class PageParser:
+    """Parses the pages of a site. HTML that may be slow to parse is parsed in a child process with limits."""
 
-    with understanding():
-        tree = html.parse(text)
-        draft = html.draft(tree)
-    headings = trail(tree)
-    base = _first_location(tree, "base[href]", at) or at
-    told = ", ".join([robots, *_metas(tree, "robots"), *_metas(tree, "bythebook")]).lower()
-    said = Said(
-        _hashed(draft, headings),
-        draft.title,
-        canonical=str(_first_location(tree, "link[rel~=canonical][href]", base) or ""),
-        refresh=str(_refresh(tree, base) or ""),
-        unlisted=_forbids(told, "noindex"),
-        links=() if _forbids(told, "nofollow") else tuple(map(str, _links(tree, base))),
-    )
-    return Look(draft, said, headings)
+    def __init__(self) -> None:
+        self._sandbox = Sandbox()
+
+    def close(self) -> None:
+        """End the child process. Safe to call from another thread while a page is being parsed."""
+        self._sandbox.stop()
+
+    def parse(self, response: FetchResponse) -> ParsedPage:
+        """Parse a response. Raises Unreadable with the reason if it is not a page."""
+        if response.media_type in TEXT_SUFFIXES:
+            page = self._parse_text(response)
+        elif response.media_type in HTML_TYPES:
+            page = self._parse_html(response)
+        else:
+            raise Unreadable(f"it is {response.media_type[:60]}, not a page")
+        if not page.document.parts and not page.metadata.refresh:
+            raise Unreadable("there is no text in it")
+        return page
+
+    def _parse_text(self, response: FetchResponse) -> ParsedPage:
+        text = _decode(response.body, response.charset)
+        suffix = TEXT_SUFFIXES[response.media_type]
+        if may_be_slow(text):
+            document = self._sandbox.read_text(text, suffix=suffix, style=Style.PLAIN, slugs=DEFAULT_SLUGS)
+        else:
+            document = readers.read(text, suffix=suffix, style=Style.PLAIN)
+        is_noindex = _has_directive(response.robots, "noindex")
+        return ParsedPage(document, PageMetadata(_hash_content(document, ()), document.title, noindex=is_noindex))
+
+    def _parse_html(self, response: FetchResponse) -> ParsedPage:
+        page = self._read_html(_decode(response.body, response.charset))
+        url = parse_url(response.url)
+        base = _resolve_link(page.base, url) or url
+        robots = ", ".join([response.robots, *page.robots])
+        metadata = PageMetadata(
+            _hash_content(page.document, page.breadcrumbs),
+            page.document.title,
+            canonical=str(_resolve_link(page.canonical, base) or ""),
+            refresh=str(_find_refresh(page.refreshes, base) or ""),
+            noindex=_has_directive(robots, "noindex"),
+            links=() if _has_directive(robots, "nofollow") else tuple(map(str, _resolve_links(page.links, base))),
+        )
+        return ParsedPage(page.document, metadata, page.breadcrumbs)
+
+    def _read_html(self, text: str) -> WebPage:
+        if may_be_slow(text):
+            return self._sandbox.read_web_page(text)
+        from bythebook.sources.readers.html import read_web_page
+
+        with readers.translate_parser_errors():
+            return read_web_page(text)
 
 
-def _hashed(draft: Draft, trail: tuple[str, ...]) -> str:
-    parts = [[part.kind, part.text, part.level, part.anchor] for part in draft.parts]
-    seen = json.dumps([READER, draft.title, parts, trail])
-    return hashlib.sha256(seen.encode("utf-8", "surrogatepass")).hexdigest()
+def _hash_content(document: ParsedDocument, breadcrumbs: tuple[str, ...]) -> str:
+    parts = [[part.kind, part.text, part.level, part.anchor] for part in document.parts]
+    content = json.dumps([PARSER_VERSION, document.title, parts, breadcrumbs])
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _decoded(body: bytes, charset: str) -> str:
-    """The text of a page as a browser decodes it: by its mark, by what the server or the page says, or as UTF-8."""
+def _decode(body: bytes, charset: str) -> str:
+    """Decode a page as a browser does: by its byte order mark, the header, the meta element, or as UTF-8."""
     marked = next((name for mark, name in _BOMS if body.startswith(mark)), "")
-    written = _META_CHARSET.search(body[:4096])
-    named = [marked, charset, written[1].decode("ascii") if written else ""]
-    encoding = next((name for name in named if _ENCODING.fullmatch(name)), "utf-8")
-    text = body.decode(_as_browsers_do(encoding), "replace").removeprefix("\ufeff")
+    declared = _META_CHARSET.search(body[:4096])
+    names = [marked, charset, declared[1].decode("ascii") if declared else ""]
+    encoding = next((name for name in names if _ENCODING.fullmatch(name)), "utf-8")
+    text = body.decode(_browser_encoding(encoding), "replace").removeprefix("\ufeff")
     if "\x00" in text[:1024]:
         raise Unreadable("it is not text")
     return text.replace("\x00", "\ufffd")
 
 
-def _as_browsers_do(encoding: str) -> str:
-    """Pages said to be Latin-1 have long been written on Windows."""
+def _browser_encoding(encoding: str) -> str:
+    """Browsers decode Latin-1 and ASCII as Windows-1252 (WHATWG Encoding Standard)."""
     try:
         name = codecs.lookup(encoding).name
     except LookupError:
@@ -118,80 +134,40 @@ def _as_browsers_do(encoding: str) -> str:
     return "cp1252" if name in ("iso8859-1", "ascii") else name
 
 
-def _metas(tree: LexborHTMLParser, name: str) -> list[str]:
-    return [node.attributes.get("content") or "" for node in tree.css(f'meta[name="{name}" i]')]
-
-
-def _forbids(said: str, what: str) -> bool:
-    """Whether directives for robots, perhaps for one of them by name, forbid this to everybody or to us."""
-    for directive in said.lower().split(","):
-        agent, colon, rule = directive.strip().rpartition(":")
-        if rule.strip() in (what, "none") and (not colon or agent.strip() == "bythebook"):
+def _has_directive(robots: str, directive: str) -> bool:
+    """Whether robots directives contain this one, for all crawlers or for this one."""
+    for part in robots.lower().split(","):
+        agent, colon, rule = part.strip().rpartition(":")
+        if rule.strip() in (directive, "none") and (not colon or agent.strip() == "bythebook"):
             return True
     return False
 
 
-def _refresh(tree: LexborHTMLParser, base: Location) -> Location | None:
-    for node in tree.css('meta[http-equiv="refresh" i]'):
-        match = _REFRESH.match(node.attributes.get("content") or "")
-        if match and int(match[1]) <= _LONGEST_REFRESH:
-            return _located(match[2], base)
+def _find_refresh(contents: Iterable[str], base: WebUrl) -> WebUrl | None:
+    for content in contents:
+        match = _REFRESH.match(content)
+        if match and int(match[1]) <= _MAX_REFRESH_SECONDS:
+            return _resolve_link(match[2], base)
     return None
 
 
-def _first_location(tree: LexborHTMLParser, selector: str, base: Location) -> Location | None:
-    node = tree.css_first(selector)
-    return _located(node.attributes.get("href") or "", base) if node is not None else None
-
-
-def _located(target: str, base: Location) -> Location | None:
-    try:
-        return locate(target, base=base) if target.strip() else None
-    except Refused:
-        return None
-
-
-def _links(tree: LexborHTMLParser, base: Location) -> Iterator[Location]:
-    """Where the page leads, in its own order, each address once."""
-    seen: set[str] = set()
+def _resolve_links(targets: Iterable[str], base: WebUrl) -> Iterator[WebUrl]:
     folder = replace(base, path=base.path.rpartition("/")[0] + "/", query="")
-    for node in tree.css("a[href], area[href], link[rel~=next][href]"):
-        target = (node.attributes.get("href") or "").strip()
-        rel = (node.attributes.get("rel") or "").lower().split()
-        if target in seen or "nofollow" in rel or target.lower().startswith(_NO_ADDRESS):
-            continue
-        seen.add(target)
-        if len(seen) > MOST_LINKS:
-            return
-        location = _located(target, base) if target.startswith("?") else _located_from(target, folder)
-        if location:
-            yield location
+    for target in targets:
+        # A target that is only a query depends on the page. Any other depends on the folder, and the same menu is on
+        # every page of a folder.
+        url = _resolve_link(target, base) if target.startswith("?") else _resolve_cached(target, folder)
+        if url:
+            yield url
 
 
 @lru_cache(maxsize=20_000)
-def _located_from(target: str, folder: Location) -> Location | None:
-    """The same menu is on every page of a folder, and its links lead to the same places."""
-    return _located(target, folder)
+def _resolve_cached(target: str, folder: WebUrl) -> WebUrl | None:
+    return _resolve_link(target, folder)
 
 
-_TRAILS = (
-    ".theme-doc-breadcrumbs li",
-    "nav[aria-label=breadcrumb i] li",
-    "nav[aria-label=breadcrumbs i] li",
-    "ul.wy-breadcrumbs li",
-    "ol.breadcrumb li",
-    "ul.bd-breadcrumbs li",
-    ".md-path__item",
-)
-_HOME = re.compile(r"home|home page|start|docs|documentation|", re.I)
-_LONGEST, _MOST = 120, 8
-
-
-def trail(tree: LexborHTMLParser) -> tuple[str, ...]:
-    """The names of the sections from the outermost to the one the page is in, without home and the page itself."""
-    for selector in _TRAILS:
-        items = tree.css(selector)
-        if len(items) > 1:
-            names = [" ".join(item.text(separator=" ").split()) for item in items[:-1]]
-            return tuple(name for name in names if not _HOME.fullmatch(name) and len(name) <= _LONGEST)[:_MOST]
-    return ()
+def _resolve_link(target: str, base: WebUrl) -> WebUrl | None:
+    try:
+        return parse_url(target, base=base) if target.strip() else None
+    except RejectedUrl:
+        return None

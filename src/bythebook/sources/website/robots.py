@@ -1,4 +1,4 @@
-"""robots.txt: what the owner of a site lets programs read, and how gently."""
+"""robots.txt (RFC 9309): which pages may be read, and how often."""
 
 from __future__ import annotations
 
@@ -9,53 +9,53 @@ from protego import Protego
 
 from bythebook.errors import Unavailable
 from bythebook.sources import Unreadable
-from bythebook.sources.website.urls import Location, locate
+from bythebook.sources.website.urls import WebUrl, parse_url
 
 if TYPE_CHECKING:
-    from bythebook.sources.website.http_client import Client
+    from bythebook.sources.website.http_client import SiteClient
 
-AGENT = "bythebook"
-LARGEST = 500_000
-LONGEST_DELAY = 120.0
-"""Seconds between requests beyond which a `Crawl-delay` is a misunderstanding."""
+ROBOT_NAME = "bythebook"
+MAX_BYTES = 500_000
+MAX_DELAY = 120.0
+"""The maximum `Crawl-delay` that is obeyed. Larger values are mistakes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """What one robots.txt says to us."""
+class RobotsRules:
+    """The rules of one robots.txt for this crawler."""
 
-    text: Protego
+    protego: Protego
 
-    def allow(self, location: Location) -> bool:
-        return bool(self.text.can_fetch(str(location), AGENT))
+    def is_allowed(self, url: WebUrl) -> bool:
+        return bool(self.protego.can_fetch(str(url), ROBOT_NAME))
 
     @property
     def delay(self) -> float:
-        """The seconds asked for between two requests."""
-        asked = self.text.crawl_delay(AGENT)
-        rate = self.text.request_rate(AGENT)
-        slowest = max(asked or 0.0, rate.seconds / rate.requests if rate and rate.requests else 0.0)
-        return float(min(slowest, LONGEST_DELAY))
+        """The minimum seconds between two requests."""
+        delay = self.protego.crawl_delay(ROBOT_NAME)
+        rate = self.protego.request_rate(ROBOT_NAME)
+        slowest = max(delay or 0.0, rate.seconds / rate.requests if rate and rate.requests else 0.0)
+        return float(min(slowest, MAX_DELAY))
 
     @property
     def sitemaps(self) -> list[str]:
-        return list(self.text.sitemaps)
+        return list(self.protego.sitemaps)
 
 
-async def ask_rules(client: Client, site: Location) -> Rules:
-    """The rules of a site. Without a file everything is allowed; one that cannot be had forbids everything.
+async def fetch_robots(client: SiteClient, site: WebUrl) -> RobotsRules:
+    """The rules of a site. Without a file everything is allowed; a file that cannot be fetched forbids everything.
 
-    That is RFC 9309: a server that fails may just be unable to say what it does not want.
+    RFC 9309 demands this: a server that fails cannot say what it does not allow.
     """
-    address = locate("/robots.txt", base=site)
+    address = parse_url("/robots.txt", base=site)
     try:
-        answer = await client.get(address, most=LARGEST)
+        response = await client.get(address, max_bytes=MAX_BYTES)
     except Unreadable as exc:
         raise Unavailable(
-            f"{address} cannot be read ({exc}), and so nothing of the site is. Nothing was changed."
+            f"{address} cannot be read ({exc}), so no page of the site may be read. Nothing was changed."
         ) from exc
-    text = answer.body.decode("utf-8-sig", "replace") if answer.status == 200 else ""
-    # A site that answers everything with a page has no rules, whatever the page says.
-    if answer.media_type in ("text/html", "application/xhtml+xml"):
+    text = response.body.decode("utf-8-sig", "replace") if response.status == 200 else ""
+    # A site that serves an HTML page for every URL has no robots.txt.
+    if response.media_type in ("text/html", "application/xhtml+xml"):
         text = ""
-    return Rules(Protego.parse(text))
+    return RobotsRules(Protego.parse(text))

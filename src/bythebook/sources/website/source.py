@@ -1,4 +1,4 @@
-"""A site as a source of pages."""
+"""A published site as a page source."""
 
 from __future__ import annotations
 
@@ -9,122 +9,126 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from bythebook.sources import Listed, Page, Skipped, Unreadable
+from bythebook.sources import ListedPage, Page, SkippedPage, Unreadable
 from bythebook.sources.document import compose
-from bythebook.sources.folder import humanised
-from bythebook.sources.website import Limits
-from bythebook.sources.website.cache import Archive
-from bythebook.sources.website.deduplicate import Sorted
-from bythebook.sources.website.discovery import Tour, look_again
-from bythebook.sources.website.http_client import Client
+from bythebook.sources.folder import title_from_name
+from bythebook.sources.website import CrawlLimits
+from bythebook.sources.website.cache import CrawlCache
+from bythebook.sources.website.deduplicate import SitePages
+from bythebook.sources.website.discovery import SiteDiscovery
+from bythebook.sources.website.http_client import SiteClient
+from bythebook.sources.website.page_parser import PageParser
 from bythebook.sources.website.ssrf import resolve
-from bythebook.sources.website.urls import Location, Scope, locate
+from bythebook.sources.website.urls import SiteScope, WebUrl, parse_url
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from bythebook.sources.website.cache import Kept
+    from bythebook.sources.website import FetchResponse
     from bythebook.sources.website.ssrf import Resolver
 
 
-def _unseen(_stage: str, _done: int, _total: int) -> None:
-    """Progress for callers who do not watch."""
+def _ignore_progress(_stage: str, _done: int, _total: int) -> None:
+    """The default for `progress`."""
 
 
-class Site:
-    """The pages below an address, as its sitemap lists them, or as they lead to each other.
+class Website:
+    """The pages of a site below a URL, from its sitemap or by following its links.
 
-    Listing visits the site: what may have changed is asked for, and what comes is put into the archive that `archive`
-    opens, from which pages are then read. `site_url` is where the pages are published, if they are read from a preview
-    whose sitemap names that address. Close it when you are done.
+    Listing crawls the site: it fetches the pages that may have changed and stores them in the cache that `open_cache`
+    opens. Pages are then read from the cache. `site_url` is where the pages are published, if they are read from a
+    preview whose sitemap contains those URLs. Call `close` at the end.
     """
 
     def __init__(
         self,
         url: str,
         *,
-        archive: Callable[[], Archive] = Archive.for_once,
+        open_cache: Callable[[], CrawlCache] = CrawlCache.temporary,
         site_url: str = "",
-        limits: Limits = Limits(),  # noqa: B008 - it is frozen
-        progress: Callable[[str, int, int], None] = _unseen,
+        limits: CrawlLimits = CrawlLimits(),  # noqa: B008 - it is frozen
+        progress: Callable[[str, int, int], None] = _ignore_progress,
         resolver: Resolver = resolve,
     ) -> None:
-        self._named = locate(url)
-        self._open_archive = archive
+        self._url = parse_url(url)
+        self._open_cache = open_cache
         self._site_url = site_url
         self._limits = limits
         self._progress = progress
         self._resolver = resolver
-        self._opened: Archive | None = None
-        self._sorted = Sorted()
+        self._opened_cache: CrawlCache | None = None
+        self._parser = PageParser()
+        self._pages = SitePages()
         self.requests = 0
-        """How many requests the last listing made."""
+        """The number of requests of the last listing."""
 
     @property
     def name(self) -> str:
-        return str(self._named)
+        return str(self._url)
 
     @property
-    def _archive(self) -> Archive:
-        self._opened = self._opened or self._open_archive()
-        return self._opened
+    def _cache(self) -> CrawlCache:
+        self._opened_cache = self._opened_cache or self._open_cache()
+        return self._opened_cache
 
     def close(self) -> None:
-        if self._opened:
-            self._opened.close()
-            self._opened = None
+        self._parser.close()
+        if self._opened_cache:
+            self._opened_cache.close()
+            self._opened_cache = None
 
-    async def listing(self) -> AsyncIterator[Listed | Skipped]:
-        client = Client(
-            self._named,
+    async def listing(self) -> AsyncIterator[ListedPage | SkippedPage]:
+        client = SiteClient(
+            self._url,
             allow_private=self._limits.private,
             delay=self._limits.delay,
-            at_once=self._limits.at_once,
+            max_connections=self._limits.max_concurrency,
             resolver=self._resolver,
         )
         async with client:
             try:
-                self._sorted = await Tour(self._named, client, self._archive, self._limits, self._progress).go(
-                    self._site_url
+                discovery = SiteDiscovery(
+                    self._url, client, self._cache, parser=self._parser, limits=self._limits, progress=self._progress
                 )
+                self._pages = await discovery.run(self._site_url)
             finally:
                 self.requests = client.requests
-        for entry in self._sorted.entries:
+        for entry in self._pages.entries:
             yield entry
 
-    async def read(self, listed: Listed) -> Page:
-        if reason := self._sorted.troubles.get(listed.url):
+    async def read(self, listed: ListedPage) -> Page:
+        if reason := self._pages.failures.get(listed.url):
             raise Unreadable(reason)
-        kept = self._archive.kept(self._sorted.homes.get(listed.url, listed.url))
-        if kept is None:
-            raise Unreadable("it is no page of this site")
-        return await asyncio.to_thread(_page, kept, url=listed.url, below=Scope.of(self._named).folder)
+        cached = self._cache.get_response(self._pages.cached_urls.get(listed.url, listed.url))
+        if cached is None:
+            raise Unreadable("it is not a page of this site")
+        return await asyncio.to_thread(self._make_page, cached, url=listed.url)
+
+    def _make_page(self, cached: FetchResponse, *, url: str) -> Page:
+        location = parse_url(cached.url)
+        parsed = self._parser.parse(cached)
+        text, blocks = compose(parsed.document.parts)
+        chapter = _chapter_id(location, SiteScope.of(self._url).folder)
+        parts = chapter.split("/")
+        folder_title = title_from_name(parts[0]) if len(parts) > 1 else ""
+        return Page(
+            url=url,
+            title=parsed.document.title or title_from_name(parts[-1]) or location.host,
+            text=text,
+            blocks=blocks,
+            module_name=parsed.breadcrumbs[0] if parsed.breadcrumbs else folder_title,
+            chapter_id=chapter,
+            modified_at=_to_iso(cached.validators.last_modified),
+        )
 
 
-def _page(kept: Kept, *, url: str, below: str) -> Page:
-    at = locate(kept.url)
-    look = look_again(kept)
-    text, blocks = compose(look.draft.parts)
-    chapter = _chapter(at, below)
-    parts = chapter.split("/")
-    return Page(
-        url=url,
-        title=look.draft.title or humanised(parts[-1]) or at.host,
-        text=text,
-        blocks=blocks,
-        module_name=look.trail[0] if look.trail else humanised(parts[0]) if len(parts) > 1 else "",
-        chapter_id=chapter,
-        modified_at=_iso(kept.validators.last_modified),
-    )
-
-
-def _chapter(at: Location, below: str) -> str:
-    """The place of a page inside the site, as a person would write it."""
-    path = unquote(at.path.removeprefix(below)).strip("/")
+def _chapter_id(url: WebUrl, folder: str) -> str:
+    """The path of a page below the folder of the site, without a suffix."""
+    path = unquote(url.path.removeprefix(folder)).strip("/")
     return re.sub(r"(?:^|/)index$", "", re.sub(r"\.(?:html?|xhtml|php|aspx?)$", "", path, flags=re.I)) or "index"
 
 
-def _iso(http_date: str) -> str:
+def _to_iso(http_date: str) -> str:
     try:
         return parsedate_to_datetime(http_date).astimezone(UTC).isoformat(timespec="seconds")
     except (ValueError, OverflowError):

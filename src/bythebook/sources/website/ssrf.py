@@ -1,7 +1,7 @@
-"""Reach: which machines a fetch may connect to.
+"""Protection against server-side request forgery (SSRF): which IP addresses a fetch may connect to.
 
-A name is looked up where the connection is made, what it stands for is checked, and the connection goes to the very
-address that was checked: a name that stands for something else a moment later changes nothing.
+A host name is resolved where the connection is opened, its addresses are checked, and the connection goes to a checked
+address. A name that resolves to another address a moment later (DNS rebinding) has no effect.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import TypeAlias
 
 import httpcore2
 
-from bythebook.sources.website.urls import Refused
+from bythebook.sources.website.urls import RejectedUrl
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolver: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
-"""From a host and a port to the addresses it stands for."""
+"""Resolves a host and a port to IP addresses."""
 
 _NOT_PUBLIC = tuple(
     map(
@@ -29,56 +29,56 @@ _NOT_PUBLIC = tuple(
         ),
     )
 )
-"""Set aside for special purposes; not every version of Python knows all of them."""
-_TRANSLATED = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("::/96"))
-"""IPv6 addresses whose last 32 bits are the IPv4 address that is reached through them."""
+"""Special-purpose networks. Not every version of Python knows all of them."""
+_NAT64 = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("::/96"))
+"""IPv6 networks whose last 32 bits are an IPv4 address."""
 _SIX_TO_FOUR = ipaddress.IPv6Network("2002::/16")
 
 
 async def resolve(host: str, port: int) -> Sequence[str]:
-    """The addresses of a host, as this machine looks them up."""
+    """The addresses of a host from the system resolver."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is one of the internet's, and not of this machine, its network or its provider."""
-    meant = _meant(address)
-    if meant != address:
-        return is_public(meant)
+    """Whether an address is on the public internet, not on this machine, its network or its provider."""
+    unwrapped = _unwrap_ipv4(address)
+    if unwrapped != address:
+        return is_public(unwrapped)
     if address.is_multicast or address.is_reserved or address.is_unspecified or not address.is_global:
         return False
     return not any(address.version == net.version and address in net for net in _NOT_PUBLIC)
 
 
 def is_own_network(address: Address) -> bool:
-    """Whether an address is of this machine or a private network: what `--allow-private` is for.
+    """Whether an address is of this machine or a private network, which `--allow-private` permits.
 
-    Link-local addresses are not among them: nobody publishes a book there, but clouds keep their secrets there.
+    Link-local addresses are excluded: no book is published there, and cloud metadata services with credentials are.
     """
-    meant = _meant(address)
-    refused = meant.is_link_local or meant.is_multicast or meant.is_unspecified
-    return not refused and (meant.is_loopback or (meant.is_private and not meant.is_reserved))
+    unwrapped = _unwrap_ipv4(address)
+    refused = unwrapped.is_link_local or unwrapped.is_multicast or unwrapped.is_unspecified
+    return not refused and (unwrapped.is_loopback or (unwrapped.is_private and not unwrapped.is_reserved))
 
 
-def _meant(address: Address) -> Address:
-    """The IPv4 address that an IPv6 address only wraps."""
+def _unwrap_ipv4(address: Address) -> Address:
+    """The IPv4 address that an IPv6 address embeds, or the address itself."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address.ipv4_mapped:
         return address.ipv4_mapped
     if address in _SIX_TO_FOUR:
         return ipaddress.IPv4Address((int(address) >> 80) & 0xFFFFFFFF)
-    if any(address in net for net in _TRANSLATED) and int(address) & 0xFFFFFFFF > 0xFFFF:
+    if any(address in net for net in _NAT64) and int(address) & 0xFFFFFFFF > 0xFFFF:
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return address
 
 
-class Gate(httpcore2.AsyncNetworkBackend):
-    """Opens connections, to checked addresses only.
+class SsrfGuardBackend(httpcore2.AsyncNetworkBackend):
+    """Opens connections to checked addresses only.
 
-    `private` names the hosts that may be on a private network: those the person at the terminal has named and allowed.
+    `private` lists the hosts that may be on a private network: those that the user has named and allowed.
     """
 
     def __init__(self, *, private: Iterable[str] = (), resolver: Resolver = resolve) -> None:
@@ -96,7 +96,7 @@ class Gate(httpcore2.AsyncNetworkBackend):
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
         failure: Exception = httpcore2.ConnectError(f"{host} has no address")
-        for address in await self._checked(host, port):
+        for address in await self._resolve_checked(host, port):
             try:
                 return await self._network.connect_tcp(
                     address, port, timeout=timeout, local_address=local_address, socket_options=socket_options
@@ -105,14 +105,14 @@ class Gate(httpcore2.AsyncNetworkBackend):
                 failure = exc
         raise failure
 
-    async def _checked(self, host: str, port: int) -> list[str]:
-        """The addresses of a host. One that must not be reached is reason enough not to trust the others."""
+    async def _resolve_checked(self, host: str, port: int) -> list[str]:
+        """The addresses of a host. Raises RejectedUrl if any of them is forbidden."""
         try:
             found = [ipaddress.ip_address(address) for address in await self._resolver(host, port)]
         except OSError as exc:
             raise httpcore2.ConnectError(f"there is no host {host!r}") from exc
         except ValueError as exc:
-            raise Refused(f"{host!r} stands for something that is no address") from exc
+            raise RejectedUrl(f"{host!r} resolves to something that is not an IP address") from exc
         for address in found:
             self._check(host, address)
         if found and all(map(is_public, found)):
@@ -125,6 +125,6 @@ class Gate(httpcore2.AsyncNetworkBackend):
         if host not in self._private or not is_own_network(address):
             advice = "" if not is_own_network(address) else "; add --allow-private if the site is yours"
             named = host if host == str(address) else f"{host} is at {address}, which"
-            raise Refused(f"{named} is not an address of the internet{advice}")
+            raise RejectedUrl(f"{named} is not a public internet address{advice}")
         if host in self._was_public:
-            raise Refused(f"{host} was on the internet a moment ago and is now at {address}; it is not followed there")
+            raise RejectedUrl(f"{host} had a public address before and now resolves to {address}; it is not fetched")

@@ -1,4 +1,4 @@
-"""Locations: the addresses of a site, written in one way, and which of them belong to it."""
+"""URLs of a site in normal form, and which of them belong to the site."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from urllib.parse import quote, unquote_to_bytes, urljoin, urlsplit, urlunsplit
 
 from bythebook.errors import InputError
 
-LONGEST = 2_000
-"""Characters beyond which an address was made by a machine for machines."""
-DEEPEST = 20
-"""Folders beyond which a path leads round in circles."""
+MAX_URL_LENGTH = 2_000
+"""A longer URL is not the URL of a page."""
+MAX_PATH_DEPTH = 20
+"""A path with more folders is a crawler trap."""
 
 _PORTS = {"http": 80, "https": 443}
 _UNESCAPED = "/-._~!$&'()*+,;=:@"
 _UNESCAPED_QUERY = _UNESCAPED + "?"
-_UNSEEN = re.compile(r"[\x00-\x20\x7f\\<>\"^`{|}]")
-_NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?:\.(?!-)[a-z0-9_-]{1,63})*\.?")
+_UNSAFE = re.compile(r"[\x00-\x20\x7f\\<>\"^`{|}]")
+_HOST_NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?:\.(?!-)[a-z0-9_-]{1,63})*\.?")
 _TRACKING = re.compile(r"utm_\w+|fbclid|gclid|mc_[ce]id|ref_src")
 _DOTS = re.compile(r"(?:^|/)\.\.?(?:/|$)")
 
 
-class Refused(InputError):
-    """An address that is not fetched, for what it is or where it leads."""
+class RejectedUrl(InputError):
+    """A URL that is not fetched: it is invalid, or its target is forbidden."""
 
 
 @dataclass(frozen=True, slots=True)
-class Location:
-    """An address of the web, taken apart once, so that what is checked is what is connected to."""
+class WebUrl:
+    """A parsed and normalized URL. It is parsed once, so that the checked host is the host that is connected to."""
 
     scheme: str
     host: str
-    """In lower case and in ASCII; an IPv6 address without its brackets."""
+    """In lower case and in ASCII; an IPv6 address without brackets."""
     port: int
     path: str
     query: str = ""
@@ -47,7 +47,7 @@ class Location:
 
     @property
     def target(self) -> str:
-        """What is asked of the server: the path and the query."""
+        """The request target: the path and the query."""
         return self.path + (f"?{self.query}" if self.query else "")
 
     @property
@@ -58,99 +58,101 @@ class Location:
         return self.origin + self.target
 
 
-def locate(url: str, *, base: Location | None = None) -> Location:
-    """The location an address names, written in the one way we write it. Raises Refused, saying what is wrong.
+def parse_url(url: str, *, base: WebUrl | None = None) -> WebUrl:
+    """Parse and normalize a URL. Raises RejectedUrl with the reason.
 
-    The fragment is left out, and so is what only tracks readers: neither makes another page.
+    The fragment and tracking parameters are removed: they do not identify another page.
     """
     url = url.strip()
-    if len(url) > LONGEST:
-        raise Refused(f"the address has {len(url)} characters; at most {LONGEST} are used")
-    if _UNSEEN.search(url):
+    if len(url) > MAX_URL_LENGTH:
+        raise RejectedUrl(f"the address has {len(url)} characters; at most {MAX_URL_LENGTH} are used")
+    if _UNSAFE.search(url):
         url = quote(url, safe="%" + _UNESCAPED_QUERY + "#[]")
     try:
         parts = urlsplit(urljoin(str(base), url) if base else url)
         port = parts.port
     except ValueError as exc:
-        raise Refused(f"{url!r} is not an address: {exc}") from exc
+        raise RejectedUrl(f"{url!r} is not an address: {exc}") from exc
     scheme = parts.scheme.lower()
     if scheme not in _PORTS:
-        raise Refused(f"{url!r} is not an address that begins with http:// or https://")
+        raise RejectedUrl(f"{url!r} is not an address that begins with http:// or https://")
     if parts.username is not None or parts.password is not None:
-        raise Refused("an address with a user name or password in it is not used; take them out")
-    path = _path(parts.path)
-    return Location(scheme, _host(parts.hostname or "", url), port or _PORTS[scheme], path, _query(parts.query))
+        raise RejectedUrl("an address with a user name or password in it is not used; take them out")
+    path = _normalize_path(parts.path)
+    return WebUrl(
+        scheme, _normalize_host(parts.hostname or "", url), port or _PORTS[scheme], path, _normalize_query(parts.query)
+    )
 
 
-def _host(name: str, url: str) -> str:
+def _normalize_host(name: str, url: str) -> str:
     if ":" in name:
         try:
             return str(ipaddress.IPv6Address(name))
         except ValueError as exc:
-            raise Refused(f"{url!r} does not name a host") from exc
+            raise RejectedUrl(f"{url!r} does not have a valid host name") from exc
     try:
-        # The form names are looked up in, whatever alphabet they are written in.
+        # DNS uses the ASCII form of an internationalized name.
         name = name if name.isascii() else name.encode("idna").decode("ascii")
     except UnicodeError as exc:
-        raise Refused(f"{url!r} does not name a host") from exc
+        raise RejectedUrl(f"{url!r} does not have a valid host name") from exc
     name = name.lower()
-    if not _NAME.fullmatch(name) or len(name) > 253:
-        raise Refused(f"{url!r} does not name a host")
+    if not _HOST_NAME.fullmatch(name) or len(name) > 253:
+        raise RejectedUrl(f"{url!r} does not have a valid host name")
     return name.removesuffix(".")
 
 
-def _path(path: str) -> str:
-    """The path with dots resolved and characters escaped one way only: `%41` is `A`, `ä` is `%C3%A4`."""
+def _normalize_path(path: str) -> str:
+    """Resolve dot segments and normalize escapes: `%41` becomes `A`, `ä` becomes `%C3%A4`."""
     if _DOTS.search(path):
         resolved = posixpath.normpath("/" + path.lstrip("/"))
         path = resolved + "/" if path.endswith(("/", "/.", "/..")) and resolved != "/" else resolved
-    path = "/".join(_escaped(part, _UNESCAPED.replace("/", "")) for part in path.split("/"))
+    path = "/".join(_escape(part, _UNESCAPED.replace("/", "")) for part in path.split("/"))
     return path if path.startswith("/") else "/" + path
 
 
-def _query(query: str) -> str:
+def _normalize_query(query: str) -> str:
     kept = [part for part in query.split("&") if part and not _TRACKING.fullmatch(part.partition("=")[0])]
-    return "&".join(_escaped(part, _UNESCAPED_QUERY) for part in kept)
+    return "&".join(_escape(part, _UNESCAPED_QUERY) for part in kept)
 
 
-def _escaped(text: str, safe: str) -> str:
-    # What is escaped and stands for a character with a meaning, such as %2F, must stay escaped.
-    pieces = re.split(r"(%[0-9A-Fa-f]{2})", text)
-    return "".join(_one_way(piece) if index % 2 else quote(piece, safe=safe) for index, piece in enumerate(pieces))
+def _escape(text: str, safe: str) -> str:
+    # An escaped reserved character, such as %2F, must stay escaped.
+    parts = re.split(r"(%[0-9A-Fa-f]{2})", text)
+    return "".join(_normalize_escape(part) if index % 2 else quote(part, safe=safe) for index, part in enumerate(parts))
 
 
-def _one_way(escape: str) -> str:
+def _normalize_escape(escape: str) -> str:
     char = unquote_to_bytes(escape)
     return char.decode("ascii") if re.fullmatch(rb"[A-Za-z0-9._~-]", char) else escape.upper()
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
-    """What belongs to the site: everything below the folder of the address it was given by."""
+class SiteScope:
+    """The URLs that belong to the site: everything below the folder of its start URL."""
 
     origin: str
     folder: str
 
     @classmethod
-    def of(cls, start: Location) -> Scope:
-        """A start that looks like a page stands for the folder it is in; one that does not is a folder itself."""
+    def of(cls, start: WebUrl) -> SiteScope:
+        """The scope of a start URL: the folder of a page, or the URL itself if it has no file suffix."""
         last = start.path.rpartition("/")[2]
         is_page = re.search(r"\.\w{1,5}$", last) is not None
         folder = start.path.rpartition("/")[0] if is_page else start.path.rstrip("/")
         return cls(start.origin, folder + "/")
 
-    def holds(self, location: Location) -> bool:
-        inside = location.path.startswith(self.folder) or location.path + "/" == self.folder
-        return location.origin == self.origin and inside
+    def contains(self, url: WebUrl) -> bool:
+        inside = url.path.startswith(self.folder) or url.path + "/" == self.folder
+        return url.origin == self.origin and inside
 
-    def moved_to(self, origin: str) -> Scope:
-        return Scope(origin, self.folder)
+    def with_origin(self, origin: str) -> SiteScope:
+        return SiteScope(origin, self.folder)
 
 
-def is_same_site(one: Location, other: Location) -> bool:
-    """Whether a redirect from one host to the other is a matter of writing: `www.` in front, or https instead of http.
+def is_same_site(one: WebUrl, other: WebUrl) -> bool:
+    """Whether two origins are the same site: they differ only in a `www.` prefix or an upgrade from http to https.
 
-    Never from https back to http.
+    A downgrade from https to http is not the same site.
     """
     names = {one.host.removeprefix("www."), other.host.removeprefix("www.")}
     upgraded = one.scheme == other.scheme or (one.scheme, other.scheme) == ("http", "https")
@@ -158,13 +160,13 @@ def is_same_site(one: Location, other: Location) -> bool:
     return len(names) == 1 and upgraded and same_port
 
 
-def leads_in_circles(location: Location) -> bool:
-    """Whether a path repeats itself or never ends, as calendars and wrong relative links make them."""
-    parts = [part for part in location.path.split("/") if part]
-    return len(parts) > DEEPEST or any(parts.count(part) > 3 for part in set(parts))
+def is_crawler_trap(url: WebUrl) -> bool:
+    """Whether a path is very deep or repeats itself. Calendars and wrong relative links produce such paths."""
+    parts = [part for part in url.path.split("/") if part]
+    return len(parts) > MAX_PATH_DEPTH or any(parts.count(part) > 3 for part in set(parts))
 
 
-def moved(location: Location, *, to: str) -> str:
-    """The same path and query below another origin."""
+def change_origin(url: WebUrl, *, to: str) -> str:
+    """The same path and query at another origin."""
     scheme, netloc = urlsplit(to)[:2]
-    return urlunsplit((scheme, netloc, location.path, location.query, ""))
+    return urlunsplit((scheme, netloc, url.path, url.query, ""))

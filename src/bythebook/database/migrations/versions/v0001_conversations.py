@@ -1,4 +1,4 @@
-"""Conversations, their turns and their messages."""
+"""Create conversations, turns and messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys and site tokens, and how often each caller has come."""
+"""Create API keys, site tokens and rate-limit counters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was asked and what became of it: for feedback, and for finding the gaps of a book."""
+"""Create the answer log and the ratings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def upgrade() -> None:
     )
     op.create_index("ix_asked_asked_at", "asked", ["asked_at"])
     op.create_index("ix_asked_conversation_id", "asked", ["conversation_id"])
-    # Feedback was to be kept with the turn, but an answer outside a conversation has none.
+    # Ratings are not stored with the turn, because an answer without a session has no turn.
     op.drop_column("turns", "feedback")
 
 

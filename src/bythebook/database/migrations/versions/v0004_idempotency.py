@@ -1,4 +1,4 @@
-"""Requests that may come again, and the answers they were given."""
+"""Create the table of idempotent requests."""
 
 from __future__ import annotations
 

@@ -1,0 +1,201 @@
+"""Sentences of a model's answer are checked against the passages; a sentence without a supporting quote is removed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from bythebook.answers.verification import Proof, prove
+from tests.support.letter_embedder import LetterEmbedder
+from tests.support.retrieval_results import TermWeights, found
+
+if TYPE_CHECKING:
+    from bythebook.answers.verification import Unsupported
+
+WAYS: list[Unsupported] = ["remove", "mark"]
+
+RESULTS = found(
+    "ROS 2 is a set of software libraries and tools for building robot applications. It was first released in December "
+    "2017. Nodes are processes that perform computation.\n\nThe middleware of ROS 2 is DDS, which does not need a "
+    "central master. A queue holds at most 1,000 messages.",
+    "Nodes exchange messages over topics. A topic is a named bus. Use `ros2 topic echo /chatter` to print what is sent."
+    "\n\n```bash\nros2 topic list\nros2 topic echo /chatter\n```\n\n| Setting | Default |\n|---|---|\n| depth | 10 |",
+    "Isaac Sim is a simulator by NVIDIA. It needs at least 16 GB of memory and an RTX graphics card. Rendering takes "
+    "forty percent of the time.",
+)
+
+
+async def proof_of(answer: str) -> Proof:
+    return await prove(answer, RESULTS, snapshot=TermWeights(RESULTS), embedder=LetterEmbedder())
+
+
+@pytest.mark.parametrize(
+    ("said", "quote"),
+    [
+        pytest.param("Nodes are processes that perform computation.", "Nodes are processes", id="word for word"),
+        pytest.param("ROS 2 is libraries and tools for robot applications.", "ROS 2 is a set", id="in other words"),
+        pytest.param("It was released in December 2017.", "It was first released", id="a date"),
+        pytest.param("A queue holds at most 1000 messages.", "A queue holds", id="digits with and without commas"),
+        pytest.param("Rendering takes 40% of the time.", "Rendering takes forty", id="a number in words"),
+        pytest.param("Isaac Sim needs at least 16 GB of memory.", "It needs at least 16 GB", id="a measure"),
+        pytest.param("The middleware DDS needs no central master.", "The middleware of ROS 2", id="a negation"),
+        pytest.param("Use `ros2 topic echo /chatter` to print it.", "Use `ros2 topic echo", id="a command"),
+        pytest.param("| depth | 10 |", "| depth | 10 |", id="a row"),
+        pytest.param("```bash\nros2 topic list\n```", "```bash", id="code"),
+    ],
+)
+async def test_a_supported_sentence_stays_with_its_quote(said: str, quote: str) -> None:
+    proof = await proof_of(said)
+    assert [citation.quote[: len(quote)] for citation in proof.citations] == [quote]
+    assert proof.rejected == ()
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        pytest.param("It was first released in December 2019.", "no passage has the number 2019", id="another year"),
+        pytest.param("A queue holds at most 2,000 messages.", "no passage has the number 2000", id="another number"),
+        pytest.param(
+            "It needs at least 16 MB of memory and an RTX graphics card.",
+            "the passages give the number in another measure",
+            id="another measure",
+        ),
+        pytest.param(
+            "The middleware of ROS 2 is DDS, which needs a central master.",
+            "one of sentence and quote says no, and the other does not",
+            id="without the not",
+        ),
+        pytest.param(
+            "Nodes are not processes that perform computation.",
+            "one of sentence and quote says no, and the other does not",
+            id="with a not",
+        ),
+        pytest.param("Use `ros2 bag record` to print what is sent.", "no passage has ros2 bag record", id="a command"),
+        pytest.param(
+            "Call `rclpy.spin_once` to perform computation.", "no passage has rclpy.spin_once", id="a name in code"
+        ),
+        pytest.param("Elephants migrate across savannas.", "no passage speaks of it", id="something else"),
+    ],
+)
+async def test_an_unsupported_sentence_is_removed_with_a_reason(said: str, reason: str) -> None:
+    proof = await proof_of(said)
+    assert ([doubted.reason for doubted in proof.rejected], proof.text, proof.proven) == ([reason], "", False)
+
+
+async def test_remaining_text_keeps_its_markdown_and_citations_are_numbered_in_order() -> None:
+    proof = await proof_of(
+        "## Topics\n\nHere is how:\n\n- Nodes exchange messages over topics [2].\n- Nodes telepathically bond.\n"
+        "- Nodes are processes that perform computation. [1] A topic is a named bus.\n\n"
+        "```bash\nros2 topic list\n```\n\n## Weather\n\nIn summary, it rains in Paris. See [more](https://e.example).\n\n"
+        "Sources:\n- [1] https://e.example"
+    )
+    assert proof.text == (
+        "## Topics\n\nHere is how:\n\n- Nodes exchange messages over topics [1].\n"
+        "- Nodes are processes that perform computation [2]. A topic is a named bus [3].\n\n"
+        "```bash\nros2 topic list\n```\n\n[4]"
+    )
+
+
+async def test_two_sentences_with_one_quote_share_its_number() -> None:
+    proof = await proof_of("Nodes exchange messages over topics. Messages are exchanged over topics by nodes.")
+    assert proof.text == "Nodes exchange messages over topics [1]. Messages are exchanged over topics by nodes [1]."
+
+
+async def test_a_sentence_may_have_two_quotes() -> None:
+    proof = await proof_of("Nodes are processes that perform computation, and Isaac Sim is a simulator by NVIDIA.")
+    assert {citation.chunk_id for citation in proof.citations} == {"chunk-1", "chunk-3"}
+
+
+async def test_a_cited_passage_wins_a_tie() -> None:
+    twice = found("Nodes are processes.", "Nodes are processes.", titles=("A", "B"))
+    proof = await prove("Nodes are processes [2].", twice, snapshot=TermWeights(twice), embedder=LetterEmbedder())
+    assert [citation.chunk_id for citation in proof.citations] == ["chunk-2"]
+
+
+async def test_unsupported_sentences_can_be_marked_instead() -> None:
+    answer = "Nodes exchange messages over topics. Elephants migrate across savannas."
+    proof = await prove(answer, RESULTS, snapshot=TermWeights(RESULTS), embedder=LetterEmbedder(), unsupported="mark")
+    assert proof.text == "Nodes exchange messages over topics [1]. Elephants migrate across savannas [unverified]."
+
+
+async def test_a_statement_of_missing_coverage_needs_a_verified_sentence() -> None:
+    lacking = "The book does not mention a price."
+    beside = await proof_of(f"Isaac Sim is a simulator by NVIDIA. {lacking}")
+    alone = await proof_of(lacking)
+    assert (beside.text, beside.declined) == (f"Isaac Sim is a simulator by NVIDIA [1]. {lacking}", True)
+    assert (alone.text, alone.declined, alone.proven) == ("", True, False)
+
+
+async def test_sentences_decided_by_terms_are_not_embedded() -> None:
+    embedder = LetterEmbedder()
+    answer = "Nodes exchange messages over topics. It came out in 1850. Elephants migrate."
+    await prove(answer, RESULTS, snapshot=TermWeights(RESULTS), embedder=embedder)
+    assert embedder.embedded == 0
+
+
+async def test_the_number_of_embedded_texts_is_limited() -> None:
+    embedder = LetterEmbedder()
+    answer = " ".join(f"Nodes mostly exchange their messages over topics{' indeed' * number}." for number in range(60))
+    await prove(answer, RESULTS, snapshot=TermWeights(RESULTS), embedder=embedder)
+    assert embedder.embedded <= 24
+
+
+async def test_nothing_is_verified_without_passages() -> None:
+    proof = await prove("Nodes talk.", [], snapshot=TermWeights(RESULTS), embedder=LetterEmbedder())
+    assert (proof.proven, proof.rejected[0].reason) == (False, "no passage speaks of it")
+
+
+SAID = [
+    "Nodes exchange messages over topics", "A topic is a named bus", "Elephants migrate", "ROS 2 is DDS", "[r]",
+    "`ros2 topic`", ". ", ".\n", "\n\n", "\n- ", "\n1. ", "\n## ", "\n| a | b |\n|---|---|\n", "| depth | 10 |",
+    "\n```\n", "`", "[1]", "[2, 3]", "[9]", "[x](https://e.example)", "![i](https://e.example)", "https://e.example",
+    "<b>", "<img src=x>", "[r]: https://e.example", "[a][r]", "[^1]", "\n[^1]: Topics\n", "Sources:\n", ":", "**", " ",
+    "(", ")", "]", "[", "!", "the book does not mention it", "Here is how:", "【1†s】",
+]  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(answer=st.lists(st.sampled_from(SAID), max_size=14).map("".join), way=st.sampled_from(WAYS))
+async def test_any_answer_gets_exact_quotes_and_no_links(answer: str, way: Unsupported) -> None:
+    proof = await prove(answer, RESULTS, snapshot=TermWeights(RESULTS), embedder=LetterEmbedder(), unsupported=way)
+    texts = {result.chunk_id: result.text for result in RESULTS}
+    assert all(one.quote == texts[one.chunk_id][one.start : one.end] for one in proof.citations)
+    assert [one.number for one in proof.citations] == list(range(1, len(proof.citations) + 1))
+    assert {number for kept in proof.kept for number in kept.numbers} == {one.number for one in proof.citations}
+    assert all(f"[{one.number}]" in proof.text for one in proof.citations)
+    tokens = MarkdownIt("commonmark").enable("table").parse(proof.text)
+    kinds = {token.type for token in tokens} | {inner.type for token in tokens for inner in token.children or ()}
+    assert not kinds & {"link_open", "image", "html_inline", "html_block"}
+
+
+async def test_every_sentence_gets_a_verdict_and_a_reason() -> None:
+    said = (
+        "Here is what I found:\n\nROS 2 was first released in December 2017. Rendering takes 40 seconds. "
+        "It was built in Marseille by Acme. The middleware DDS needs a central master."
+    )
+    proof = await proof_of(said)
+    told = {one.text: one for one in proof.sentences}
+    released, rendering, built, master = list(told.values())[1:]
+    assert [one.verdict for one in proof.sentences] == ["kept", "kept", "removed", "removed", "removed"]
+    assert (released.citations, built.citations) == ((1,), ())
+    assert "number 2017: found" in released.checked
+    assert "measure 40 s: another measure" in rendering.checked
+    assert rendering.reason == "the passages give the number in another measure"
+    assert "name marseille: missing" in built.checked
+    assert "denial: in one of sentence and quote only" in master.checked
+
+
+async def test_a_missing_name_is_given_as_the_reason() -> None:
+    (gone,) = (await proof_of("Nodes of the Oyster company in Marseille perform songs.")).sentences
+    assert gone.verdict == "removed"
+    assert gone.reason.endswith("none names marseille")
+
+
+async def test_an_unsupported_sentence_that_stays_is_marked() -> None:
+    said = "Nodes are processes that perform computation. Oysters sing at dawn."
+    proof = await prove(said, RESULTS, snapshot=TermWeights(RESULTS), embedder=LetterEmbedder(), unsupported="mark")
+    assert [(one.verdict, one.citations) for one in proof.sentences] == [("kept", (1,)), ("marked", ())]
