@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, 
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from bythebook.embeddings.factory import open_hosted, open_local
+from bythebook.embeddings.factory import open_local, open_remote_embedder
 from bythebook.embeddings.minilm.embedder import EMBEDDER_ID
 from bythebook.errors import Conflict, InputError, NotFound
 from bythebook.index.backends import IndexLocation, connect_qdrant, import_client, open_backend, qdrant_backend
@@ -277,7 +277,7 @@ async def attach_collection(
 
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(connect_qdrant(settings.index_config(), settings.qdrant_url))
-        hosted = await open_hosted(settings.embedder_config(""), None, stack)
+        hosted = await open_remote_embedder(settings.embedder_config(""), None, stack)
         local = await stack.enter_async_context(open_local(settings.model_folder, say=say, pending=None))
         embedder = hosted or local
         wanted = Attachment(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 from bythebook.answers import AgentRequest
 from bythebook.embeddings.cache import CachedEmbedder
-from bythebook.embeddings.factory import open_hosted, open_local
+from bythebook.embeddings.factory import open_local, open_remote_embedder
 from bythebook.embeddings.minilm.embedder import EMBEDDER_ID
 from bythebook.errors import DeadlineExceeded, NotFound, QdrantConnectionError, RateLimited, Unavailable
 from bythebook.feedback.answer_log import AnswerLog
@@ -115,7 +115,7 @@ class Book:
             self._backend = await stack.enter_async_context(open_backend(self._settings.index_config()))
             embedder_id = await self._read_embedder_id()
             self._embedder_config = self._settings.embedder_config(embedder_id.model if embedder_id else "")
-            self._hosted = await open_hosted(self._embedder_config, embedder_id, stack)
+            self._hosted = await open_remote_embedder(self._embedder_config, embedder_id, stack)
             identity = self._hosted.identity if self._hosted else EMBEDDER_ID
             self._index_provider = IndexProvider(self._backend.snapshot_loader(identity, self._count))
             stack.callback(self._index_provider.close)
@@ -303,21 +303,23 @@ class Book:
             await asyncio.sleep(PENDING_WRITE_SECONDS)
             return await ratings.rate(given, user_id=user_id)
 
-    async def unanswered(self, *, since: datetime = LONG_AGO, limit: int = MOST_UNANSWERED) -> list[AnswerLogEntry]:
+    async def unanswered_questions(
+        self, *, since: datetime = LONG_AGO, limit: int = MOST_UNANSWERED
+    ) -> list[AnswerLogEntry]:
         """The latest questions since then that were refused, asked back or rated down, of all readers."""
         from bythebook.feedback import answer_log
 
         await self.flush()
         ratings = await self._open_ratings()
         await ratings.add(list(answer_log.read_spool(self._spool_folder)))
-        return await ratings.list_unanswered(since=since, limit=limit)
+        return await ratings.list_unanswered_questions(since=since, limit=limit)
 
     async def gaps(self, *, since: datetime = LONG_AGO, limit: int = 20) -> GapReport:
         """The topics that readers asked about since then and the book does not answer, at most `limit` of them."""
         from bythebook.feedback.gaps import find_gaps
 
-        unanswered = await self.unanswered(since=since, limit=MOST_UNANSWERED)
-        total = await (await self._open_ratings()).count_unanswered(since=since)
+        unanswered = await self.unanswered_questions(since=since, limit=MOST_UNANSWERED)
+        total = await (await self._open_ratings()).count_unanswered_questions(since=since)
         async with self._index_provider.snapshot() as snapshot:
             found = await find_gaps(
                 unanswered, snapshot=snapshot, embedder=self.reader, retriever=self.retriever, limit=limit

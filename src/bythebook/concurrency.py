@@ -33,15 +33,15 @@ async def gather(*coroutines: Coroutine[Any, Any, T]) -> list[T]:
     return [task.result() for task in tasks]
 
 
-def spawn_detached(coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+def spawn_background_task(coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
     """Start a task that runs to its end even if its creator is cancelled."""
     task = asyncio.create_task(coroutine)
     _DETACHED.add(task)
-    task.add_done_callback(_discard_detached)
+    task.add_done_callback(_discard_task)
     return task
 
 
-def _discard_detached(task: asyncio.Task[Any]) -> None:
+def _discard_task(task: asyncio.Task[Any]) -> None:
     _DETACHED.discard(task)
     if not task.cancelled():
         # Retrieve the exception. Otherwise asyncio logs a warning if the creator no longer awaits the task.

@@ -1,4 +1,4 @@
-"""What every embedder promises, whichever it is."""
+"""The contract of every embedder."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def openai() -> AsyncIterator[Embedder]:
 
 
 UNHURRIED = EmbedderLimits(question_seconds=60.0)
-"""A slow machine is no reason to fail."""
+"""Timeouts that a slow machine does not reach."""
 ADAPTERS: list[Callable[[], AbstractAsyncContextManager[Embedder]]] = [local, cohere, openai]
 
 STRANGE = {

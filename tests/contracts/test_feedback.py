@@ -43,7 +43,7 @@ def asked(
 
 
 async def gaps(ledger: RatingStore, *, since: datetime = BEGINNING, limit: int = 100) -> list[AnswerLogEntry]:
-    return await ledger.list_unanswered(since=since, limit=limit)
+    return await ledger.list_unanswered_questions(since=since, limit=limit)
 
 
 async def test_unanswered_questions_are_listed_latest_first(ledger: RatingStore) -> None:
@@ -121,7 +121,7 @@ async def test_old_answers_without_a_rating_are_deleted(ledger: RatingStore) -> 
     old, rated, refused, fresh = (asked("answered"), asked("answered"), asked(), asked("answered", minutes=9))
     await ledger.add([old, rated, refused, fresh])
     await ledger.rate(Feedback(rated.id, Rating.DOWN), user_id="ann")
-    assert await ledger.delete_unrated(before=BEGINNING + timedelta(minutes=5)) == 1
+    assert await ledger.delete_unrated_answers(before=BEGINNING + timedelta(minutes=5)) == 1
     with pytest.raises(NotFound):
         await ledger.rate(Feedback(old.id, Rating.UP), user_id="ann")
     await ledger.rate(Feedback(fresh.id, Rating.UP), user_id="ann")

@@ -1,4 +1,4 @@
-"""What every passage store promises, whichever it is."""
+"""The contract of every passage store."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def edge(folder: Path) -> AsyncIterator[PassageStore]:
 
 @asynccontextmanager
 async def qdrant_server(_folder: Path) -> AsyncIterator[PassageStore]:
-    """A collection of a server, through the official client over a socket."""
+    """A collection of a server, with the Qdrant client library over a socket."""
     with running_qdrant() as here:
         async with open_server(QdrantAddress(here.url), reading_seconds=60.0) as server:
             yield await _collection(server)
@@ -47,7 +47,7 @@ async def qdrant_server(_folder: Path) -> AsyncIterator[PassageStore]:
 
 @asynccontextmanager
 async def qdrant_live(_folder: Path) -> AsyncIterator[PassageStore]:
-    """A collection of the server that QDRANT_URL names, removed at the end."""
+    """A collection of the server at QDRANT_URL, removed at the end."""
     async with live_server() as server:
         there = ServerGenerations(server, f"bythebook-contract-{uuid.uuid4()}")
         name = await there.begin(MANIFEST, CollectionParams())
@@ -68,7 +68,7 @@ ADAPTERS: list[Callable[[Path], AbstractAsyncContextManager[PassageStore]]] = [
     qdrant_server,
     *([qdrant_live] if LIVE else []),
 ]
-"""Each makes an empty store for vectors of DIMENSION, whose words are weighed for chunks of AVERAGE terms."""
+"""Each creates an empty store for vectors of DIMENSION, with BM25 weights for chunks of AVERAGE terms."""
 
 
 @pytest.fixture(params=ADAPTERS, ids=lambda adapter: adapter.__name__)
@@ -92,7 +92,7 @@ ALL = [LAMP, HORN, FLAG]
 async def filled(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[PassageStore]:
-    """A store with three passages, for tests that only look."""
+    """A store with three passages, for tests that only read."""
     async with request.param(tmp_path_factory.mktemp("filled")) as opened:
         await opened.update(put=ALL, drop=[])
         yield opened
@@ -283,7 +283,7 @@ async def test_filters(filled: PassageStore, filters: Filters, expected: list[Pa
 
 
 async def test_candidates_are_deterministic(store: PassageStore) -> None:
-    # Many are exactly as good as each other, so that they are told apart by nothing but their ids.
+    # Many have equal scores, so that only their ids decide the order.
     many = [passage(f"Page {number}", vector=vector_of("same"), index=number) for number in range(60)]
     await store.update(put=many, drop=[])
     names = sorted(kept.chunk.chunk_id for kept in many)

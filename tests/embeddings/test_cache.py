@@ -1,4 +1,4 @@
-"""Vectors that are kept: the same ones, not made twice, and not for ever."""
+"""The vector cache."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Counting:
-    """Gives each text its own length as a vector, and writes down what it was asked for."""
+    """Returns the length of a text as its vector, and records all calls."""
 
     identity = EmbedderId("counting", 1)
 

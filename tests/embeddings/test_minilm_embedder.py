@@ -47,7 +47,7 @@ async def test_the_embedder_id_names_the_weights_and_the_conversion(embedder: Lo
 @pytest.mark.parametrize(
     ("one", "other", "likeness"),
     [
-        # What `full_graph` of the published weights gives for each pair.
+        # The cosines that `full_graph` gives for the published weights.
         pytest.param("A man is eating food.", "A man is eating a piece of bread.", 0.7553, id="nearly the same"),
         pytest.param("A man is eating food.", "The girl is carrying a baby.", -0.1050, id="something else"),
         pytest.param("How do I reset my password?", "Steps to change a forgotten password", 0.8095, id="a question"),
@@ -87,7 +87,7 @@ async def test_counts_the_tokens_of_the_model(embedder: LocalEmbedder, text: str
 
 
 async def test_the_token_count_of_a_text_is_the_sum_over_its_words(embedder: LocalEmbedder) -> None:
-    """Which are counted once. Not everything that looks like a space parts words for the model."""
+    """Words are counted once. Not every Unicode space separates words for the model."""
     chance = random.Random(3)  # noqa: S311 - the same every time
     alphabet = [*" \t\n\r\x0b\x0c\x1c\x1f\x85\xa0\u2003\u3000\u200b\ud800aeé中.,-_#'0", "[SEP]", "lighthouse", "##ing"]
     for _ in range(400):

@@ -1,4 +1,4 @@
-"""Cohere and OpenAI as they speak over a socket, and every way in which they fail."""
+"""Cohere's and OpenAI's APIs over a socket, and their failures."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def opened(provider: str, server: ScriptedEmbeddings, **limits: float) -> 
 
 
 def first(*replies: EmbeddingReply) -> Callable[[EmbeddingRequest], EmbeddingReply]:
-    """These replies, and then good ones."""
+    """These replies first, then successful ones."""
     return lambda request: replies[request.number - 1] if request.number <= len(replies) else EmbeddingReply()
 
 

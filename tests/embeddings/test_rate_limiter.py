@@ -1,4 +1,4 @@
-"""How often a service is called: as often as was set, and no oftener than it bears."""
+"""The adaptive rate limiter."""
 
 from __future__ import annotations
 

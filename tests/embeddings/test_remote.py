@@ -1,4 +1,4 @@
-"""An embedder that asks a service: in batches, several at once, paying for each text once."""
+"""The hosted embedder: batches, concurrency, rate limits and failures."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 
 class BusyError(Exception):
-    """What a client raises for a 429."""
+    """Raised by the service for a 429 response."""
 
 
 @dataclass
 class Double:
-    """A service within this process."""
+    """An embedding service in this process."""
 
     name: str = "Double"
     error: type[RetrievalError] = RetrievalError
     answer: Callable[[int, Sequence[str]], None] = lambda _number, _texts: None
-    """Told of each request; what it raises, the service raises."""
+    """Called for each request. The service raises what it raises."""
     takes: Callable[[int], float] = lambda _number: 1.0
     asked: list[tuple[str, ...]] = field(default_factory=list)
     at_once: int = 0
@@ -52,7 +52,7 @@ class Double:
             self.at_once -= 1
         return [vector_of(text if use is InputType.DOCUMENT else f"? {text}").tolist() for text in texts]
 
-    def judge(self, upstream: str, error: Exception, /) -> ClassifiedError | None:
+    def classify(self, upstream: str, error: Exception, /) -> ClassifiedError | None:
         if isinstance(error, BusyError):
             return ClassifiedError(RateLimited(f"{upstream} is busy"), again=True, counts=False)
         return classify_book_error(upstream, error)
@@ -69,12 +69,12 @@ def texts(count: int) -> list[str]:
 
 
 async def come(made: HostedEmbedder, wanted: Texts) -> list[int]:
-    return [place async for place, _ in made.embed_unordered(wanted)]
+    return [place async for place, _ in made.embed_in_any_order(wanted)]
 
 
 async def note(made: HostedEmbedder, wanted: Texts, came: list[int]) -> None:
-    """Write down what comes, until it ends or fails."""
-    async for place, _ in made.embed_unordered(wanted):
+    """Collect results until the stream ends or fails."""
+    async for place, _ in made.embed_in_any_order(wanted):
         came.append(place)
 
 
@@ -86,7 +86,7 @@ def same(vector: Vector, other: Vector) -> bool:
 async def test_sends_batches_concurrently_and_yields_vectors_in_order() -> None:
     service = Double(takes=lambda number: 10.0 - number)
     wanted = texts(50)
-    found = [vector async for vector in embedder(service, batch=8, at_once=3).embed_documents(wanted)]
+    found = [vector async for vector in embedder(service, batch=8, concurrency=3).embed_documents(wanted)]
     assert [len(batch) for batch in service.asked] == [8] * 6 + [2]
     assert service.most_at_once == 3
     assert all(same(vector, vector_of(text)) for vector, text in zip(found, wanted, strict=True))
@@ -99,7 +99,7 @@ async def test_unordered_results_arrive_while_texts_are_still_produced() -> None
             await asyncio.sleep(10.0)
             yield f"text {number}"
 
-    moments = [(place, now()) async for place, _ in embedder(Double(), batch=2).embed_unordered(slowly())]
+    moments = [(place, now()) async for place, _ in embedder(Double(), batch=2).embed_in_any_order(slowly())]
     assert moments == [(0, 21.0), (1, 21.0), (2, 41.0), (3, 41.0), (4, 61.0), (5, 61.0)]
 
 
@@ -110,7 +110,7 @@ async def test_a_failure_stops_new_requests_but_yields_results_in_flight() -> No
             raise InvalidRequestError("never")
 
     service = Double(answer=third_fails, takes=lambda number: 1.0 if number == 3 else 5.0)
-    made = embedder(service, batch=1, at_once=4)
+    made = embedder(service, batch=1, concurrency=4)
     came: list[int] = []
     with pytest.raises(InvalidRequestError):
         await note(made, texts(20), came)
@@ -137,7 +137,7 @@ async def test_an_error_of_the_text_iterator_is_raised() -> None:
 
 @autojump_clock
 async def test_an_ingest_with_the_rate_limit_of_a_trial_key_completes() -> None:
-    """Five calls in every minute of the clock, and no word on when to come back."""
+    """Five calls in every minute of the clock, without a retry-after header."""
     accepted: dict[int, int] = {}
     refused = 0
 
@@ -150,7 +150,7 @@ async def test_an_ingest_with_the_rate_limit_of_a_trial_key_completes() -> None:
         accepted[minute] = accepted.get(minute, 0) + 1
 
     service = Double(answer=by_the_minute, takes=lambda _: 0.1)
-    made = embedder(service, batch=96, at_once=4)
+    made = embedder(service, batch=96, concurrency=4)
     assert sorted(await come(made, texts(96 * 40))) == list(range(96 * 40))
     assert sum(accepted.values()) == 40
     assert now() < 15 * 60
@@ -237,7 +237,7 @@ async def test_a_cancelled_query_does_not_cancel_others_in_its_request() -> None
 async def test_closing_cancels_requests_in_flight() -> None:
     service = Double(takes=lambda _: 10_000.0)
     made = embedder(service, batch=1)
-    async with aclosing(made.embed_unordered(texts(20))) as coming:
+    async with aclosing(made.embed_in_any_order(texts(20))) as coming:
         waiting = asyncio.ensure_future(anext(coming))
         await asyncio.sleep(1.0)
         waiting.cancel()
@@ -253,10 +253,10 @@ async def test_closing_cancels_requests_in_flight() -> None:
     ("rows", "reason"),
     [
         pytest.param([], "sent 0 vectors for 1 texts", id="none"),
-        pytest.param([[1.0]], "a vector of 1 dimensions in place of 32", id="another dimension"),
-        pytest.param([[0.0] * DIMENSION], "points nowhere", id="zero"),
-        pytest.param([[float("nan")] * DIMENSION], "points nowhere", id="not a number"),
-        pytest.param([[float("inf")] * DIMENSION], "points nowhere", id="endless"),
+        pytest.param([[1.0]], "a vector of 1 dimensions instead of 32", id="another dimension"),
+        pytest.param([[0.0] * DIMENSION], "length zero or infinity", id="zero"),
+        pytest.param([[float("nan")] * DIMENSION], "length zero or infinity", id="not a number"),
+        pytest.param([[float("inf")] * DIMENSION], "length zero or infinity", id="endless"),
         pytest.param([["x"] * DIMENSION], "not a vector", id="words"),
         pytest.param(["%%%"], "not a vector", id="not base64"),
         pytest.param([None], "not a vector|dimensions|nowhere", id="nothing"),

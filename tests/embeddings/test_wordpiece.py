@@ -1,4 +1,4 @@
-"""Text is cut here exactly as the model's own tokenizer cuts it."""
+"""The WordPiece tokenizer gives the same ids as the model's tokenizer file."""
 
 from __future__ import annotations
 

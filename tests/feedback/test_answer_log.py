@@ -78,7 +78,7 @@ class Faulty(RatingStore):
     async def open(self) -> RatingStore:
         return self
 
-    async def delete_unrated(self, *, before: datetime) -> int:
+    async def delete_unrated_answers(self, *, before: datetime) -> int:
         assert before.tzinfo
         return 0
 
@@ -97,7 +97,7 @@ async def test_unanswered_questions_are_recorded_with_and_without_a_session(open
     responses = [await opened.ask(question) for question in (ANSWERED, REFUSED, UNCLEAR)]
     assert [response.outcome for response in responses] == ["answered", "refused", "clarify"]
     await opened.flush()
-    unclear, no = await opened.unanswered()
+    unclear, no = await opened.unanswered_questions()
     assert (unclear.question, unclear.outcome, unclear.nearest) == (UNCLEAR, "clarify", ())
     assert (no.question, no.outcome, no.id, no.conversation_id) == (REFUSED, "refused", responses[1].id, None)
     assert no.generation == responses[1].metadata.index_generation
@@ -110,7 +110,7 @@ async def test_a_follow_up_is_recorded_as_a_stand_alone_question(opened: Book) -
     await opened.ask(AgentRequest(ANSWERED, session_id=session.id))
     await opened.ask(AgentRequest("How much does it cost to buy in Sardinia?", session_id=session.id))
     await opened.flush()
-    (gap,) = await opened.unanswered()
+    (gap,) = await opened.unanswered_questions()
     turns = await (await opened.conversations()).turns(session.id, user_id="")
     assert (gap.question, gap.conversation_id) == (turns[1].standalone_question, session.id)
 
@@ -125,7 +125,7 @@ async def test_an_answer_is_rated_by_its_id_with_or_without_a_session(opened: Bo
         assert await opened.rate(response.id, "down", "Too short.", user_id="ann") == given
         with pytest.raises(NotFound):
             await opened.rate(response.id, "up", user_id="bob")
-    assert {gap.id for gap in await opened.unanswered()} == {alone.id, inside.id}
+    assert {gap.id for gap in await opened.unanswered_questions()} == {alone.id, inside.id}
     with pytest.raises(InputError):
         await opened.rate(alone.id, "sideways", user_id="ann")
 
@@ -135,7 +135,7 @@ async def test_without_question_logging_answers_can_still_be_rated(settings: Set
     async with Book.open(off) as book:
         response = await book.ask(REFUSED)
         await book.rate(response.id, "down")
-        assert await book.unanswered() == []
+        assert await book.unanswered_questions() == []
         book.defer_log_writes()
     kept = list(off.data_dir.glob("*.db*"))
     assert kept
@@ -155,7 +155,7 @@ async def test_closing_the_book_writes_pending_entries(settings: Settings) -> No
     async with Book.open(settings) as book:
         await book.ask(REFUSED)
     async with Book.open(settings) as book:
-        assert [gap.question for gap in await book.unanswered()] == [REFUSED]
+        assert [gap.question for gap in await book.unanswered_questions()] == [REFUSED]
 
 
 async def test_pending_entries_are_batched_and_limited() -> None:
@@ -202,8 +202,8 @@ async def test_a_command_spools_its_gaps_for_the_next_report(settings: Settings)
     assert [path.stem for path in folder.iterdir()] == [response.id]
     (folder / "foreign.json").write_text("[1]")
     async with Book.open(settings) as one, Book.open(settings) as other:
-        await asyncio.gather(one.unanswered(), other.unanswered())
-        (gap,) = await one.unanswered()
+        await asyncio.gather(one.unanswered_questions(), other.unanswered_questions())
+        (gap,) = await one.unanswered_questions()
     assert (gap.question, gap.id, list(folder.iterdir())) == (REFUSED, response.id, [])
 
 

@@ -1,4 +1,4 @@
-"""The catalogue beside the shard."""
+"""The SQLite catalog of a generation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The index on disk: all of the old generation or all of the new one."""
+"""The index on disk: readers see the complete old or the complete new generation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def generations(tmp_path: Path) -> Generations:
 
 
 def publish(generations: Generations, content: str) -> str:
-    """A whole generation with one page in it."""
+    """A complete generation with one page."""
     with generations.writing():
         draft = generations.draft_of_current() if generations.current() else generations.empty_draft()
         (draft / "page").write_text(content)

@@ -1,4 +1,4 @@
-"""The shelf: the current edition, and a newer one in its place."""
+"""The index provider: the current snapshot, and the switch to a newer one."""
 
 from __future__ import annotations
 
@@ -108,11 +108,11 @@ async def test_concurrent_readers_open_a_snapshot_once(book: WordBook) -> None:
         assert len({task.result() for task in reading}) == 1
 
 
-class SlowLibrary:
-    """A library whose book takes as long to open as the test wants, and counts how often that was done."""
+class SlowLoader:
+    """A snapshot loader that waits for the test before it opens, and counts how often it does."""
 
-    def __init__(self, library: SnapshotLoader) -> None:
-        self._library = library
+    def __init__(self, loader: SnapshotLoader) -> None:
+        self._library = loader
         self.may_open = asyncio.Event()
         self.opened = 0
         self.closed = asyncio.Event()
@@ -137,23 +137,23 @@ async def left_while_opening(index_provider: IndexProvider) -> None:
 
 
 async def test_a_cancelled_reader_leaves_the_opening_to_the_next(book: WordBook) -> None:
-    library = SlowLibrary(book.library)
-    with closing(IndexProvider(library)) as index_provider:
+    loader = SlowLoader(book.loader)
+    with closing(IndexProvider(loader)) as index_provider:
         await left_while_opening(index_provider)
         await left_while_opening(index_provider)
-        library.may_open.set()
+        loader.may_open.set()
         async with index_provider.snapshot() as snapshot:
-            assert (snapshot.name, library.opened) == ("g000001", 1)
-        assert not library.closed.is_set()
-    assert library.closed.is_set()
+            assert (snapshot.name, loader.opened) == ("g000001", 1)
+        assert not loader.closed.is_set()
+    assert loader.closed.is_set()
 
 
 async def test_a_snapshot_that_opens_after_close_is_closed_at_once(book: WordBook) -> None:
-    library = SlowLibrary(book.library)
-    with closing(IndexProvider(library)) as index_provider:
+    loader = SlowLoader(book.loader)
+    with closing(IndexProvider(loader)) as index_provider:
         await left_while_opening(index_provider)
-    library.may_open.set()
-    await asyncio.wait_for(library.closed.wait(), 60)
+    loader.may_open.set()
+    await asyncio.wait_for(loader.closed.wait(), 60)
 
 
 async def test_rejects_an_index_of_another_embedder(book: WordBook) -> None:

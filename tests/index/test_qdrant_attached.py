@@ -1,4 +1,4 @@
-"""A collection that another program has filled, served as it is."""
+"""Attached collections, which another program has filled."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ async def test_refuses_uncovered_questions_with_the_default_rule(server: QdrantS
     with index_provider(server, tmp_path) as opened:
         async with opened.snapshot() as snapshot:
             idf_weights = snapshot.idf_weights(snapshot.bm25.terms("lamp zebra the"))
-            assert len(set(idf_weights.values())) == 2  # How rare a word is, is known.
+            assert len(set(idf_weights.values())) == 2  # Document frequencies are known.
         asker = AnswerPipeline(opened, embedder, Retriever(embedder), AgentConfig())
         answer = await asker.ask(AgentRequest("Quantum chromodynamics zebra?"))
     assert answer.outcome is Outcome.REFUSED

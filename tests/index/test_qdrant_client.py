@@ -1,4 +1,4 @@
-"""A Qdrant server that fails in every way it can, over a real socket and through the official client."""
+"""Failures of a Qdrant server, over a real socket and with the Qdrant client library."""
 
 from __future__ import annotations
 
@@ -69,7 +69,10 @@ async def test_a_rejected_key_is_reported_and_not_retried(here: QdrantHere, key:
         pytest.param(Fault(301), QdrantConnectionError, "not one of Qdrant", 1, id="a redirect"),
         pytest.param(Fault(429), RateLimited, "HTTP 429", 3, id="busy"),
         pytest.param(Fault(429, {"retry-after": "600"}), RateLimited, "busy", 1, id="busy for long"),
-        pytest.param(Fault(429, {"retry-after": "soon"}), QdrantConnectionError, "not one of Qdrant", 3, id="busy for words"),
+        pytest.param(
+            Fault(429, {"retry-after": "soon"}), QdrantConnectionError, "not one of Qdrant", 3,
+            id="busy for words",
+        ),
     ],
 )  # fmt: skip
 async def test_classifies_failures_and_retries_the_transient_ones(

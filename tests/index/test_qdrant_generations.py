@@ -1,4 +1,4 @@
-"""A book on a Qdrant server: published in one step, opened elsewhere, swept when safe, copied both ways."""
+"""Generations on a Qdrant server: atomic publication, reading, sweeping, and copies in both directions."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def book(server: QdrantServer, tmp_path: Path) -> ServerBook:
 
 @pytest.fixture
 def elsewhere(server: QdrantServer, tmp_path: Path) -> ServerBook:
-    """The same book, as a machine sees it that has nothing but the server's address."""
+    """The same book on a machine that has only the address of the server."""
     return ServerBook(server, tmp_path / "another machine")
 
 
@@ -111,16 +111,16 @@ async def test_another_machine_answers_from_the_server_only(
 
 
 async def test_a_book_survives_a_round_trip_to_the_server(book: ServerBook, tmp_path: Path) -> None:
-    """The same requests reach the same engine: every passage and its place are equal, its scores nearly."""
+    """Both run the same engine: passages and order are equal, scores almost."""
     disk = WordBook(tmp_path / "index")
     await disk.ingest(LIGHTHOUSE)
     generations = book.there
-    library = QdrantSnapshotLoader(generations, disk.embedder.identity, tmp_path / "cache", refresh_seconds=3600.0)
-    assert await library.current() == ""
+    loader = QdrantSnapshotLoader(generations, disk.embedder.identity, tmp_path / "cache", refresh_seconds=3600.0)
+    assert await loader.current() == ""
     name, _ = await push(
         disk.generations, generations, after="", params=CollectionParams(), metadata={}, progress=unseen
     )
-    assert await library.current() == name  # Whoever publishes need not wait to read it.
+    assert await loader.current() == name  # The publishing process sees it at once.
     with disk.index_provider() as one, book.index_provider() as other:
         async with one.snapshot() as here, other.snapshot() as there:
             assert here.calibration == there.calibration
@@ -146,7 +146,7 @@ def assert_same(theirs: Sequence[RetrievalResult], ours: Sequence[RetrievalResul
 
 
 async def assert_found_by_another_implementation(snapshot: IndexSnapshot, manifest: Manifest) -> None:
-    """The official client without a server computes everything by itself, and knows nothing of our engine."""
+    """The local mode of the Qdrant client is an independent implementation."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Payload indexes have no effect in the local Qdrant")
         client = AsyncQdrantClient(":memory:")
@@ -249,7 +249,7 @@ async def test_a_failed_ingest_changes_nothing_and_is_resumed(here: QdrantHere, 
     assert len(book.embedder.embedded) == embedded
     assert held == sum(name.endswith("-book") for name in here.engine.collections) == 2
     upserts = [each for each in here.requests[sent:] if each == f"PUT /collections/book-{after}/points"]
-    assert len(upserts) == 1  # Of three batches two were there already.
+    assert len(upserts) == 1  # Two of three batches existed already.
     clean = WordBook(book.folder / "clean")
     await clean.ingest(pages)
     await copy_from_server(book, Generations(book.folder / "copy"))
@@ -259,7 +259,7 @@ async def test_a_failed_ingest_changes_nothing_and_is_resumed(here: QdrantHere, 
 
 
 def failing_after(*, sends: int) -> Callable[[str], Fault | None]:
-    """Fail every batch of chunks after so many."""
+    """Let every batch of chunks after this many fail."""
     seen = 0
 
     def judge(request: str) -> Fault | None:
@@ -273,7 +273,7 @@ def failing_after(*, sends: int) -> Callable[[str], Fault | None]:
 
 
 def chunks_embedded(book: ServerBook) -> int:
-    """How many texts were embedded that have a heading above them, as only chunks do."""
+    """The number of embedded texts with headings, which only chunks have."""
     return sum("\n" in text for text in book.embedder.embedded)
 
 
@@ -400,7 +400,7 @@ async def test_readers_never_fail_during_an_ingest(
 
 
 async def test_a_real_server_stores_a_book(tmp_path: Path) -> None:
-    """Runs where QDRANT_URL names one; what is made there is removed."""
+    """Runs if QDRANT_URL is set. Its collections are removed at the end."""
     async with live_server() as server:
         book = ServerBook(server, tmp_path / "one", alias=f"bythebook-live-{os.getpid()}", grace_seconds=-1.0)
         try:

@@ -1,4 +1,4 @@
-"""Text as terms."""
+"""BM25 terms and weights."""
 
 from __future__ import annotations
 

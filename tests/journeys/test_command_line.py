@@ -176,7 +176,7 @@ def test_status_describes_the_book(bythebook: Run, shelved: Path) -> None:
     assert "retrieval_threshold is set to 0.5" in text
     assert "5 pages" in text
     assert "precision" in text
-    assert "made of half the words of its own sentences" in text
+    assert "made of half the words of the book's sentences" in text
 
 
 def test_config_shows_the_origin_of_each_value(bythebook: Run, tmp_path: Path) -> None:

@@ -70,4 +70,4 @@ def test_a_watched_folder_is_ingested_after_each_change(model_folder: Path, ligh
 
 def test_watch_and_dry_run_exclude_each_other(bythebook: Run, lighthouse: Path) -> None:
     done = bythebook("ingest", lighthouse, "--watch", "--dry-run")
-    assert (done.returncode, "--dry-run reads in nothing" in done.stderr) == (2, True)
+    assert (done.returncode, "--dry-run ingests nothing" in done.stderr) == (2, True)

@@ -62,7 +62,7 @@ def test_the_lifecycle_of_a_key(keys: Keys) -> None:
     caller = find(secret)
     assert caller is not None
     assert caller.scopes == {Scope.ASK, Scope.SEARCH}
-    assert "this once" in err
+    assert "shown only once" in err
     assert secret not in err
 
     code, out, _ = keys("list")

@@ -153,7 +153,7 @@ async def test_the_embedder_is_taken_from_the_book_or_named_for_an_attached_coll
 
 
 def test_settings_of_the_server_are_validated_early(tmp_path: Path) -> None:
-    with pytest.raises(BookError, match=r"qdrant_url cannot be 'localhost'.*use an address, as http://localhost:6333"):
+    with pytest.raises(BookError, match=r"qdrant_url cannot be 'localhost'.*use a URL such as http://localhost:6333"):
         Settings.load({"qdrant_url": "localhost"}, folder=tmp_path)
     with pytest.raises(BookError, match="collection_name cannot be 'a/b'"):
         Settings.load({"collection_name": "a/b"}, folder=tmp_path)

@@ -72,7 +72,7 @@ async def test_workers_share_a_port_and_a_dead_one_is_replaced(
     with live(tmp_path, "--workers", "2", data_dir=shelved, model_folder=model_folder, database_url=database) as server:
         first = set(server.children())
         assert len(first) == 2
-        assert server.said().count("warning: there is no key yet") == 1
+        assert server.said().count("warning: without a key") == 1
         killed = min(first)
         os.kill(killed, signal.SIGKILL)
         await eventually(lambda: len(set(server.children()) - first) == 1, "another worker")
@@ -123,10 +123,10 @@ def _worker(bound: socket.socket, settings: Settings) -> subprocess.Popen[str]:
 def test_a_second_interrupt_ends_an_unresponsive_ingest() -> None:
     script = """
 import asyncio, time
-from bythebook.server.signals import heeding_signals
+from bythebook.server.signals import handle_signals
 
 async def main():
-    with heeding_signals() as stop:
+    with handle_signals() as stop:
         print("listening", flush=True)
         while not stop.interrupted:
             time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""Where the line between covered and not covered is drawn."""
+"""The calibration of the evidence cutoff."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_precision_and_recall_are_those_of_refusals(
 
 
 def test_each_question_is_judged_by_the_cutoff_of_the_others() -> None:
-    # By itself the one foreign question at .65 would move the line above it. The others draw it at .4.
+    # The negative at .65 would move the cutoff above itself. The others give .4.
     assert cross_validate([0.9] * 8, [0.1, 0.65]) == (1.0, 0.5)
     assert cross_validate([0.9], [0.1]) == (1.0, 1.0)
 
@@ -112,7 +112,7 @@ VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 def test_scores_beyond_the_range_of_cutoffs_have_the_same_effect(
     covered: list[float], foreign: list[float], chance: random.Random
 ) -> None:
-    """So that a question need not be read closely once that is sure."""
+    """This allows calibration to stop embedding spans once the score is outside the range."""
 
     def blurred(values: list[float]) -> list[float]:
         return [

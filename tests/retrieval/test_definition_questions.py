@@ -1,4 +1,4 @@
-"""Questions for what a thing is, and the sentences that say so."""
+"""Questions for a definition, and the sentences that give it."""
 
 from __future__ import annotations
 

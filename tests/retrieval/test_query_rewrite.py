@@ -1,4 +1,4 @@
-"""How readers and books spell the same things."""
+"""Query rewriting: spelling, compound names and abbreviations."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_whole_name_scores_higher_than_its_parts() -> None:
 
 @pytest.mark.parametrize("data", ["aB1" * 200_000, "a" * 600_000, "a_" * 300_000, "(Ab " * 150_000])
 def test_long_data_without_spaces_is_skipped_quickly(catalog: Catalog, data: str) -> None:
-    # Looked through word by word, each from every one of its letters, this would take hours.
+    # Without the limit, backtracking over this text would take hours.
     assert add_spellings(data).startswith(data)
     assert find_abbreviations(data) == set()
     assert correct_spelling(data[:1000], catalog, known=lambda _: False) == data[:1000]

@@ -1,4 +1,4 @@
-"""The order of candidates."""
+"""The ranking of candidates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bythebook.retrieval.ranking import page_key, rank, sum_rankings
 
 
 def name(page: int, chunk: int) -> int:
-    """The id of a chunk of a page, in the shape ids have."""
+    """The key of a chunk of a page, in the format of real ids."""
     return UUID(f"{page:08x}-0000-5000-8000-{chunk:012x}").int
 
 
@@ -49,7 +49,7 @@ def test_a_page_with_many_candidates_ranks_higher() -> None:
     together = [Candidate(name(1, number), 0.59) for number in range(5)]
 
     assert order(*alone, *noise, *together)[0] == name(1, 0)
-    # Two chunks of a page are often found by chance: they gain nothing.
+    # Two chunks of a page are often found by chance: they get no bonus.
     assert order(*alone, *noise, *together[:2])[0] == name(9, 0)
 
 

@@ -1,4 +1,4 @@
-"""What was found, and where to look for it."""
+"""Retrieval contexts, citations and filters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a question to passages."""
+"""The retriever and the evidence check."""
 
 from __future__ import annotations
 

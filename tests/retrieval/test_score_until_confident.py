@@ -1,4 +1,4 @@
-"""How closely the passages are read before a model is asked: as closely as the decision takes, and no closer."""
+"""The evidence check embeds only as many spans as the decision needs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Opened = Callable[..., AbstractAsyncContextManager[Book]]
 
 
 class Counting:
-    """An embedder that counts what it is given to read."""
+    """An embedder that counts the texts it embeds."""
 
     def __init__(self, inner: Embedder) -> None:
         self._inner = inner

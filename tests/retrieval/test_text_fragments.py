@@ -1,4 +1,4 @@
-"""Links that open a page at the quoted words."""
+"""Links with text fragments."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import pytest
 from starlette.datastructures import Headers
 
 from bythebook.access import ANONYMOUS, Caller, Scope
-from bythebook.server.cors import is_listed, origin_allowed, parse_origin_header, preflight_headers, response_headers
+from bythebook.server.cors import allows_origin, is_listed, parse_origin_header, preflight_headers, response_headers
 
 LISTED = frozenset({"https://docs.example", "http://localhost:3000"})
 
@@ -72,9 +72,9 @@ def sent(*headers: tuple[str, str]) -> Headers:
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 def test_a_site_token_works_only_from_its_origins(origin: str | None, method: str) -> None:
     named = sent(*([("origin", origin)] if origin is not None else []), ("host", "book.example"))
-    assert origin_allowed(SITE, method, sent(("origin", "https://docs.example"), ("host", "book.example")))
-    assert not origin_allowed(SITE, method, named)
-    assert origin_allowed(ANONYMOUS, method, named)
+    assert allows_origin(SITE, method, sent(("origin", "https://docs.example"), ("host", "book.example")))
+    assert not allows_origin(SITE, method, named)
+    assert allows_origin(ANONYMOUS, method, named)
 
 
 @pytest.mark.parametrize(
@@ -99,4 +99,4 @@ def test_a_site_token_works_only_from_its_origins(origin: str | None, method: st
 def test_a_same_origin_page_may_read_without_an_origin_header(
     method: str, headers: list[tuple[str, str]], good: bool
 ) -> None:
-    assert origin_allowed(SITE, method, sent(*headers)) is good
+    assert allows_origin(SITE, method, sent(*headers)) is good

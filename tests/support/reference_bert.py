@@ -1,4 +1,4 @@
-"""BERT as its paper has it, in plain numpy: what the graphs are compared with, written without looking at them."""
+"""A reference implementation of BERT in numpy, written from the paper and independent of the exported graphs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
 def random_weights(seed: int, *, words: int = 300) -> dict[str, NDArray[np.float32]]:
-    """Weights of MiniLM's shape with a small vocabulary, about as large as trained ones are."""
+    """Random weights in MiniLM's shape with a small vocabulary, of the magnitude of trained ones."""
     random = np.random.default_rng(seed)
 
     def normal(*shape: int, around: float = 0.0, spread: float = 0.05) -> NDArray[np.float32]:
@@ -40,7 +40,7 @@ def random_weights(seed: int, *, words: int = 300) -> dict[str, NDArray[np.float
 
 
 def embed(weights: Mapping[str, NDArray[np.float32]], ids: Sequence[int]) -> Array:
-    """The mean of the last layer, of length one."""
+    """The mean of the last layer, normalised."""
     w = {name: tensor.astype(np.float64) for name, tensor in weights.items()}
 
     def dense(x: Array, name: str) -> Array:

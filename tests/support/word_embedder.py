@@ -1,6 +1,6 @@
-"""A book whose vectors are made of words: no model to load, and vectors in microseconds.
+"""A book with word-based vectors: no model to load, and vectors in microseconds.
 
-It is put together from the same parts as `bythebook.book` does it; only the embedder is another one.
+It is assembled from the same parts as in `bythebook.book`, with another embedder.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 def count_words(text: str) -> int:
-    """Words and marks: a token count that adds up however a text is cut."""
+    """Count words and punctuation: the counts of parts add up to that of the text."""
     return len(_TOKEN.findall(text))
 
 
@@ -50,7 +50,7 @@ def _direction(word: str) -> Vector:
 
 
 def vector_of(text: str) -> Vector:
-    """A unit vector that depends on nothing but the words of the text."""
+    """A unit vector that only depends on the words of the text."""
     vector = _direction("")
     for word in sorted(_TOKEN.findall(text.lower())):
         vector = vector + _direction(word)
@@ -60,7 +60,7 @@ def vector_of(text: str) -> Vector:
 
 @dataclass(slots=True)
 class WordEmbedder:
-    """Keeps every text it was asked to embed as a document."""
+    """Records every text that it embeds."""
 
     model: str = "words"
     embedded: list[str] = field(default_factory=list)
@@ -106,20 +106,22 @@ class WordBook:
     async def ingest(self, *sources: PageSource | Path, prune: bool = False, rebuild: bool = False) -> IngestReport:
         return await ingest(self.workshop, _sources(sources), prune=prune, rebuild=rebuild)
 
-    async def plan_ingest(self, *sources: PageSource | Path, prune: bool = False, rebuild: bool = False) -> IngestReport:
+    async def plan_ingest(
+        self, *sources: PageSource | Path, prune: bool = False, rebuild: bool = False
+    ) -> IngestReport:
         return await plan_ingest(self.workshop, _sources(sources), prune=prune, rebuild=rebuild)
 
     @property
-    def library(self) -> LocalSnapshotLoader:
+    def loader(self) -> LocalSnapshotLoader:
         return LocalSnapshotLoader(self.generations, self.embedder.identity)
 
     @contextmanager
     def index_provider(self) -> Iterator[IndexProvider]:
-        with closing(IndexProvider(self.library)) as index_provider:
+        with closing(IndexProvider(self.loader)) as index_provider:
             yield index_provider
 
     async def ask(self, *questions: str, top_k: int = 5, threshold: float = 0.0) -> list[AgentResponse]:
-        """An answer to each; with a threshold of 0 the book is never too shy to quote itself."""
+        """An answer to each question. With a threshold of 0, no question is refused for its evidence."""
         with self.index_provider() as index_provider:
             config = AgentConfig(retrieval_top_k=top_k, retrieval_threshold=threshold)
             asker = AnswerPipeline(index_provider, self.embedder, Retriever(self.embedder), config)

@@ -33,7 +33,7 @@ MAX_NAME_LENGTH = 100
 
 _SECRET = re.compile(r"(?P<kind>btb|btbsite)_(?P<id>[0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 _DUMMY_DIGEST = "0" * 64
-"""Compared if there is no such key, so that the check takes the same time."""
+"""Compared if the key is unknown, so that the check takes the same time."""
 
 _COLUMNS = [column for column in keys.c if column.name != "digest"]
 _FIND = select(keys).where(keys.c.id == bindparam("this"))
@@ -112,7 +112,7 @@ class ApiKeyStore:
         return await SiteQuotas(RateLimiter(self._database)).usage_today(sites)
 
     async def revoke(self, key_id: str) -> ApiKey:
-        """Revoke a key permanently. Raises NotFound if there is no key with this id."""
+        """Revoke a key permanently. Raises NotFound if the id is unknown."""
 
         def update_and_read(connection: Connection) -> RowMapping | None:
             connection.execute(_REVOKE, {"this": key_id, "revoked_at": utc_now()})

@@ -78,7 +78,7 @@ class IdempotencyStore:
         parameters = _key_parameters(request) | {"me": self._owner}
         await self._database.write(lambda connection: connection.execute(_RELEASE, parameters))
 
-    async def delete_expired(self) -> None:
+    async def delete_stale_rows(self) -> None:
         """Delete keys older than a day."""
         await self._database.write(lambda connection: connection.execute(_EXPIRE))
 

@@ -87,7 +87,7 @@ class RateLimiter:
                 return
             left = row.left
             self._cache_rejection(subject, left)
-        raise _limit_exceeded(limit, left)
+        raise _limit_error(limit, left)
 
     async def reserve(self, subject: str, limit: RateLimit) -> Reservation:
         """Count a request that may be released later. Raises RateLimited if it is over the limit.
@@ -96,7 +96,7 @@ class RateLimiter:
         """
         row = await self._database.write(lambda connection: self._count(connection, subject, limit))
         if row.taken > limit.max_requests:
-            raise _limit_exceeded(limit, row.left)
+            raise _limit_error(limit, row.left)
         return Reservation(subject, limit, row.until)
 
     async def release(self, reservation: Reservation) -> None:
@@ -126,7 +126,7 @@ class RateLimiter:
             self._refused[subject] = now + seconds
 
 
-def _limit_exceeded(limit: RateLimit, left: float) -> RateLimited:
+def _limit_error(limit: RateLimit, left: float) -> RateLimited:
     # Whole seconds, so that the message and the Retry-After header agree.
     wait = max(1, math.ceil(left))
     message = f"more than {limit.max_requests} requests in {limit.seconds:g} seconds. Wait {wait} seconds."

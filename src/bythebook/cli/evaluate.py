@@ -50,17 +50,17 @@ def golden(
     json: Json = False,
 ) -> None:
     """Ask your own questions. Fails if an answer is not as expected, and names its page and heading."""
-    results = run(_check_golden(load_settings(data_dir=data_dir), file, with_model=with_model))
+    results = run(_check_questions(load_settings(data_dir=data_dir), file, with_model=with_model))
     failed = [result for result in results if not result.passed]
     if json:
         print_json({"passed": len(results) - len(failed), "failed": len(failed), "questions": results})
     else:
-        _print_golden(results, failed, file)
+        _print_question_results(results, failed, file)
     if failed:
         raise typer.Exit(FAILED)
 
 
-async def _check_golden(settings: Settings, file: Path, *, with_model: bool) -> list[GoldenResult]:
+async def _check_questions(settings: Settings, file: Path, *, with_model: bool) -> list[GoldenResult]:
     from bythebook.book import Book
     from bythebook.evals.golden.check import GoldenChecker
     from bythebook.evals.golden.load import load_questions
@@ -73,7 +73,7 @@ async def _check_golden(settings: Settings, file: Path, *, with_model: bool) -> 
             return await GoldenChecker(pipeline, snapshot).check(questions, progress=progress)
 
 
-def _print_golden(results: Sequence[GoldenResult], failed: Sequence[GoldenResult], file: Path) -> None:
+def _print_question_results(results: Sequence[GoldenResult], failed: Sequence[GoldenResult], file: Path) -> None:
     outcomes = {"answered": "an answer from", "refused": "a refusal; nearest is", "clarify": "a question back"}
     for result in failed:
         actual = result.actual

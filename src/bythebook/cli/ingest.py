@@ -163,11 +163,11 @@ def summarize(report: IngestReport, *, dry_run: bool) -> str:
 
 def print_omissions(report: IngestReport) -> None:
     """Print the files that are not in the book, with the reasons."""
-    _print_limited([f"skipped {entry.path}: {entry.reason}" for entry in report.skipped])
-    _print_limited([f"left out {entry.path}: {entry.reason}" for entry in report.left_out])
+    _print_some_names([f"skipped {entry.path}: {entry.reason}" for entry in report.skipped])
+    _print_some_names([f"left out {entry.path}: {entry.reason}" for entry in report.left_out])
 
 
-def _print_limited(lines: list[str]) -> None:
+def _print_some_names(lines: list[str]) -> None:
     for line in lines[:_MAX_LINES]:
         say(line)
     if len(lines) > _MAX_LINES:

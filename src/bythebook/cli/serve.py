@@ -61,7 +61,7 @@ async def run_server(
 
     with closing(bind(settings.host, settings.port)) as listener, handle_signals() as stop:
         worker = IngestWorker(folder, settings) if folder else None
-        if worker is None or await stop.run_unless_stopped(worker.ingest()):
+        if worker is None or await stop.run_or_stop(worker.ingest()):
             async with worker.watch() if worker and watching else nullcontext():
                 await _run_workers(settings, listener, stop=stop, ready=partial(announce, format_url(listener)))
     return stop.interrupted

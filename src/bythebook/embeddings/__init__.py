@@ -26,7 +26,7 @@ class EmbedderId:
 
 
 class Embedder(Protocol):
-    """Turns text into unit vectors. The same text gives the same bits, whatever the batch it is embedded in."""
+    """Turns text into unit vectors. The same text gives the same bits, independent of the batch."""
 
     @property
     def identity(self) -> EmbedderId: ...
@@ -49,7 +49,7 @@ class Embedder(Protocol):
 class UnorderedEmbedder(Protocol):
     """An embedder with several requests in flight, which can return each result as soon as it arrives."""
 
-    def embed_unordered(self, texts: Texts) -> AsyncGenerator[tuple[int, Vector]]:
+    def embed_in_any_order(self, texts: Texts) -> AsyncGenerator[tuple[int, Vector]]:
         """Yield the index of each text with its vector, in any order. On an error, results in flight come first."""
         ...
 
@@ -64,10 +64,10 @@ async def iterate_texts(texts: Texts) -> AsyncGenerator[str]:
             yield text
 
 
-async def embed_unordered(embedder: Embedder, texts: Texts) -> AsyncGenerator[tuple[int, Vector]]:
+async def embed_in_any_order(embedder: Embedder, texts: Texts) -> AsyncGenerator[tuple[int, Vector]]:
     """Yield the index of each text with its vector, as soon as the embedder has it."""
     if isinstance(embedder, UnorderedEmbedder):
-        async with aclosing(embedder.embed_unordered(texts)) as results:
+        async with aclosing(embedder.embed_in_any_order(texts)) as results:
             async for result in results:
                 yield result
         return

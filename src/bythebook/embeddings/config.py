@@ -25,7 +25,7 @@ _SPECIAL_TOKENS = 2
 
 @dataclass(frozen=True, slots=True)
 class HostedModel:
-    """What is known about a hosted model before the first request."""
+    """The properties of a hosted model that are known before the first request."""
 
     dimension: int = 0
     """0: unknown, so it is measured with one request."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bythebook.embeddings.remote import EmbeddingService
 
 
-async def open_hosted(
+async def open_remote_embedder(
     config: EmbedderConfig, embedder_id: EmbedderId | None, stack: AsyncExitStack
 ) -> HostedEmbedder | None:
     """The configured hosted embedder, open until `stack` closes; None if the local one is configured."""

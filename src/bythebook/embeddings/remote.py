@@ -86,14 +86,14 @@ class HostedEmbedder:
     async def embed_documents(self, texts: Texts) -> AsyncGenerator[Vector]:
         early: dict[int, Vector] = {}
         due = 0
-        async with aclosing(self.embed_unordered(texts)) as results:
+        async with aclosing(self.embed_in_any_order(texts)) as results:
             async for index, vector in results:
                 early[index] = vector
                 while due in early:
                     yield early.pop(due)
                     due += 1
 
-    async def embed_unordered(self, texts: Texts) -> AsyncGenerator[IndexedVector]:
+    async def embed_in_any_order(self, texts: Texts) -> AsyncGenerator[IndexedVector]:
         """Yield the index of each text with its vector, in the order of the responses.
 
         After a failure no more requests are sent. Results of requests in flight, which are paid for, are yielded

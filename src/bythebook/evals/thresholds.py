@@ -106,7 +106,7 @@ def run_checks(request: EvalRequest, *, run: Run) -> Iterator[CheckResult]:
     for check in CHECKS:
         path = request.path / check.dataset
         if not path.exists():
-            yield CheckResult(None, tuple(_not_measured(check, threshold) for threshold in check.thresholds))
+            yield CheckResult(None, tuple(_missing_metric(check, threshold) for threshold in check.thresholds))
             continue
         limit = min(check.limit, request.limit)
         result = run(check.suite, replace(request, path=path, limit=limit, out_of_book=check.kind == OUT_OF_BOOK))
@@ -120,7 +120,7 @@ def below_floor(verdicts: Sequence[MetricVerdict]) -> list[MetricVerdict]:
     return [one for one in verdicts if one.verdict in ("MISSED", "not measured")]
 
 
-def _not_measured(check: QualityCheck, threshold: Threshold) -> MetricVerdict:
+def _missing_metric(check: QualityCheck, threshold: Threshold) -> MetricVerdict:
     return MetricVerdict(
         _metric_name(check, threshold), None, threshold.floor, threshold.goal, "not measured", "the dataset is missing"
     )

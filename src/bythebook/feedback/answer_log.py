@@ -78,7 +78,7 @@ class AnswerLog:
         self._spool: Path | None = None
 
     def record(self, response: AgentResponse, question: str, found: Sequence[RetrievalResult], *, user_id: str) -> None:
-        """Schedule an entry for the answer to this stand-alone question."""
+        """Schedule an entry for the answer to this question in its self-contained form."""
         if len(self._pending) >= MAX_PENDING:
             return
         recorded = (question, found) if self._questions else ("", ())
@@ -123,7 +123,7 @@ class AnswerLog:
                 store = await self._open_store()
                 await store.add([pending.to_entry() for pending in batch])
                 if not self._pruned:
-                    await store.delete_unrated(before=datetime.now(UTC) - RETENTION)
+                    await store.delete_unrated_answers(before=datetime.now(UTC) - RETENTION)
                     self._pruned = True
             except Exception as error:  # the answers have been sent
                 log("answer_log_lost", count=len(batch), error=str(error))

@@ -56,7 +56,7 @@ class _LocatedQuestion:
 
     @property
     def is_off_topic(self) -> bool:
-        """Whether no section of the book is similar. A question that was answered is never off-topic."""
+        """Whether every section of the book is dissimilar. An answered question is never off-topic."""
         return self.entry.outcome == Outcome.REFUSED and self.confidence < OFF_TOPIC_CONFIDENCE
 
     def is_covered_by(self, snapshot: IndexSnapshot) -> bool:

@@ -64,7 +64,7 @@ class AnswerLogEntry:
     id: str
     user_id: str
     question: str
-    """The stand-alone form used for the search. Empty if questions are not stored."""
+    """The self-contained form used for the search. Empty if questions are not stored."""
     outcome: str
     generation: str
     nearest: tuple[NearestSection, ...] = ()
@@ -128,19 +128,19 @@ class RatingStore:
             raise NotFound("there is no such answer.")
         return await self._database.write(lambda connection: _rate(connection, feedback, user_id))
 
-    async def list_unanswered(self, *, since: datetime, limit: int) -> list[AnswerLogEntry]:
+    async def list_unanswered_questions(self, *, since: datetime, limit: int) -> list[AnswerLogEntry]:
         """The `limit` latest questions since then that were refused, unclear or rated down, latest first."""
         parameters = {"since": to_utc(since), "most": limit}
         return await self._database.read(
             lambda connection: [_to_entry(row) for row in connection.execute(_UNANSWERED, parameters).mappings()]
         )
 
-    async def count_unanswered(self, *, since: datetime) -> int:
+    async def count_unanswered_questions(self, *, since: datetime) -> int:
         """The number of such questions without the limit."""
         parameters = {"since": to_utc(since)}
         return await self._database.read(lambda connection: connection.scalar(_COUNT_UNANSWERED, parameters) or 0)
 
-    async def delete_unrated(self, *, before: datetime) -> int:
+    async def delete_unrated_answers(self, *, before: datetime) -> int:
         """Delete the answered questions from before then that have no rating. Returns their number."""
         parameters = {"before": to_utc(before)}
         return await self._database.write(lambda connection: connection.execute(_DELETE, parameters).rowcount)

@@ -144,7 +144,7 @@ class IndexProvider:
             yield current.snapshot
         finally:
             current.readers -= 1
-            self._close_if_unused(current)
+            self._close_when_idle(current)
 
     async def prepare(self) -> None:
         """Open the current snapshot before the first question, if there is one."""
@@ -171,11 +171,11 @@ class IndexProvider:
             return
         previous, self._current = self._current, opening.result()
         if previous is not None:
-            self._close_if_unused(previous)
+            self._close_when_idle(previous)
         if self._closed:
             self.close()
 
-    def _close_if_unused(self, opened: _OpenSnapshot) -> None:
+    def _close_when_idle(self, opened: _OpenSnapshot) -> None:
         if opened is not self._current and opened.readers == 0:
             opened.resources.close()
 

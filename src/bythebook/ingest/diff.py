@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from bythebook.chunking import Chunk
-from bythebook.embeddings import embed_unordered
+from bythebook.embeddings import embed_in_any_order
 from bythebook.errors import InputError
 from bythebook.index import Passage
 from bythebook.sources import Block, Coverage, ExcludedPage, ListedPage, SkippedPage, Unreadable
@@ -65,7 +65,7 @@ class IngestPlan:
     def left_out(self) -> tuple[ExcludedPage, ...]:
         return tuple(item for coverage in self.coverage.values() for item in coverage.left_out)
 
-    def is_reordered(self, book: Catalog) -> bool:
+    def has_new_order(self, book: Catalog) -> bool:
         """Whether the order of the pages differs from the book."""
         return any(list(book.page_order(source)) != urls for source, urls in self.order.items())
 
@@ -283,7 +283,7 @@ class ChunkVectors:
                     yield chunk.embedded
 
         done = 0
-        async with aclosing(embed_unordered(self._embedder, texts())) as vectors:
+        async with aclosing(embed_in_any_order(self._embedder, texts())) as vectors:
             async for index, vector in vectors:
                 checkpoint.add(hashes[index], vector)
                 self._arrived.set()

@@ -159,7 +159,7 @@ class IngestDiff:
         if changes.added or changes.removed or plan.changed or plan.removed or self.book is None:
             return True
         # A calibration for other parameters is repeated even if no page has changed.
-        return plan.is_reordered(self.book.catalog) or not is_current(self.book.calibration)
+        return plan.has_new_order(self.book.catalog) or not is_current(self.book.calibration)
 
 
 async def ingest(context: IngestContext, sources: Sequence[PageSource], *, prune: bool, rebuild: bool) -> IngestReport:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bythebook.chunking.splitter import split_page
-from bythebook.embeddings import embed_unordered, iterate_texts
+from bythebook.embeddings import embed_in_any_order, iterate_texts
 from bythebook.embeddings.minilm.embedder import LocalEmbedder
 from bythebook.errors import ConfigurationError, Unavailable
 from bythebook.ingest.ray_workers import EmbedWorker, ReadWorker
@@ -230,10 +230,12 @@ class _RayEmbedder:
     async def embed_query(self, text: str) -> Vector:
         return await self._embedder.embed_query(text)
 
-    async def embed_unordered(self, texts: Texts) -> AsyncGenerator[tuple[int, Vector]]:
+    async def embed_in_any_order(self, texts: Texts) -> AsyncGenerator[tuple[int, Vector]]:
         all_texts = [text async for text in iterate_texts(texts)]
         vectors = (
-            self._engine.embed(all_texts) if len(all_texts) >= MIN_BATCH else embed_unordered(self._embedder, all_texts)
+            self._engine.embed(all_texts)
+            if len(all_texts) >= MIN_BATCH
+            else embed_in_any_order(self._embedder, all_texts)
         )
         async with aclosing(vectors) as results:
             async for result in results:

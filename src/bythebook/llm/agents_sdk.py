@@ -53,14 +53,14 @@ def make_text_delta(text: str, *, item: str, number: int) -> ResponseTextDeltaEv
     )
 
 
-def make_response_created(*, model: str, number: int) -> ResponseCreatedEvent:
+def make_created_event(*, model: str, number: int) -> ResponseCreatedEvent:
     """The start of a response. In the middle of a stream it makes the text before it void."""
     return ResponseCreatedEvent.model_construct(
         response=_response((), model=model), sequence_number=number, type="response.created"
     )
 
 
-def make_response_completed(
+def make_completed_event(
     output: Sequence[ResponseOutputItem], *, model: str, number: int, prompt_tokens: int = 0, completion_tokens: int = 0
 ) -> ResponseCompletedEvent:
     response = _response(output, model=model, usage=_usage(prompt_tokens, completion_tokens))

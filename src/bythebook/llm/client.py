@@ -249,7 +249,7 @@ class TurnModel(Model):
         self.prompt_tokens = 0
         self.completion_tokens = 0
 
-    def mark_first_token(self) -> None:
+    def record_first_token_time(self) -> None:
         """Note that the reader has the first token: only the end of the deadline remains."""
         self._deadline = self._deadline.after_first_token()
 
@@ -301,7 +301,7 @@ class TurnModel(Model):
         async with aclosing(self.stream_reply(messages, **options)) as parts:
             async for part in parts:
                 if isinstance(part, GenerationStarted):
-                    yield agents_sdk.make_response_created(model=self._endpoint.provider.model, number=number)
+                    yield agents_sdk.make_created_event(model=self._endpoint.provider.model, number=number)
                 elif isinstance(part, ModelReply):
                     yield _completed_event(part, item=item, model=self._endpoint.provider.model, number=number)
                 else:
@@ -347,7 +347,7 @@ def _messages(system: str | None, given: str | list[TResponseInputItem]) -> list
 
 def _completed_event(reply: ModelReply, *, item: str, model: str, number: int) -> ResponseCompletedEvent:
     text = [agents_sdk.make_output_message(reply.text, item=item)] if reply.text else []
-    return agents_sdk.make_response_completed(
+    return agents_sdk.make_completed_event(
         [*text, *map(agents_sdk.make_function_call, reply.tool_calls)],
         model=model,
         number=number,

@@ -63,7 +63,7 @@ class ExtractiveModel(Model):
         item = agents_sdk.new_item_id()
         message = agents_sdk.make_output_message(response.answer, item=item, annotations=[*_annotations(response)])
         yield agents_sdk.make_text_delta(response.answer, item=item, number=0)
-        yield agents_sdk.make_response_completed([message], model=MODEL, number=1)
+        yield agents_sdk.make_completed_event([message], model=MODEL, number=1)
 
     async def _answer(self, given: str | list[TResponseInputItem]) -> AgentResponse:
         messages = [(message["role"], _text(message.get("content"))) for message in Converter.items_to_messages(given)]

@@ -91,7 +91,7 @@ class AnswerGenerator:
                     data = event.data if event.type == "raw_response_event" else None
                     # Text that comes before the first search is not based on the book.
                     if isinstance(data, ResponseTextDeltaEvent) and result.searches:
-                        model.mark_first_token()
+                        model.record_first_token_time()
                         yield data.delta
                     elif isinstance(data, ResponseCreatedEvent):
                         yield GenerationStarted()
@@ -109,7 +109,7 @@ class AnswerGenerator:
                         result.text, result.finish_reason = part.text, part.finish_reason
                         continue
                     if isinstance(part, str):
-                        model.mark_first_token()
+                        model.record_first_token_time()
                     yield part
         result.tokens_used = model.prompt_tokens + model.completion_tokens
         yield result

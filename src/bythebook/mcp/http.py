@@ -57,7 +57,7 @@ class _Endpoint:
         if refusal := self._check_access(scope["method"], Headers(scope=scope)):
             await refusal(scope, receive, send)
             return
-        # Each request gets its own manager: there is no state between requests and nothing to start in a lifespan.
+        # Each request gets its own manager: the server is stateless and needs no lifespan.
         manager = StreamableHTTPSessionManager(self._server, stateless=True, max_request_body_size=MAX_BODY_BYTES)
         async with manager.run():
             await manager.handle_request(scope, receive, send)

@@ -206,8 +206,8 @@ async def read_page(book: Book, uri: str) -> ReadResourceResult:
 
 MAX_URI_LENGTH = 10_000
 INSTRUCTIONS = (
-    "This server is one book. ask_book answers only from its pages and proves each sentence with a quote; cite the "
-    "links it gives. When it refuses, the book has no answer: tell the reader so. search_book gives the passages "
+    "This server is one book. ask_book answers only from its pages and proves each sentence with a quote; cite its "
+    "links. When it refuses, the book does not cover the question: report that. search_book gives the passages "
     "themselves, and the resources are whole pages."
 )
 

@@ -103,7 +103,7 @@ class AnswerPipeline:
                             if quotes:
                                 yield observe(StateChanged(State.GENERATING))
                             response = context.finish_extractive(quotes)
-                        elif not await self._is_covered(context):
+                        elif not await self._covers_question(context):
                             response = context.finish_extractive([])
                         else:
                             draft = _Draft(context, generator)
@@ -173,7 +173,7 @@ class AnswerPipeline:
             context.snapshot, query, top_k=top_k, filters=filters, extra_queries=also, stage_timeout=context.timer.limit
         )
 
-    async def _is_covered(self, context: RequestContext) -> bool:
+    async def _covers_question(self, context: RequestContext) -> bool:
         """Whether the model gets the question. Passages are scored only until the answer to this is certain."""
         if context.retrieval is None:
             return False

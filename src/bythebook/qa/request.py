@@ -83,7 +83,7 @@ class StageTimer:
         before = now()
         async with self.limit(stage):
             yield
-        self.deadline = self.deadline.delay_first_token(now() - before)
+        self.deadline = self.deadline.postpone_first_token_deadline(now() - before)
 
     @contextmanager
     def measure(self, stage: str) -> Iterator[None]:

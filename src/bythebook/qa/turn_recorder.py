@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from bythebook.concurrency import spawn_detached
+from bythebook.concurrency import spawn_background_task
 from bythebook.errors import BookError, InputError
 from bythebook.llm.prompts import build_history
 from bythebook.serialization import to_json
@@ -55,13 +55,15 @@ class TurnRecorder:
 
     async def begin(self, question: str, *, most_turns: int) -> TurnContext:
         """Begin the turn once the earlier turns of the conversation have ended."""
-        beginning = spawn_detached(self._conversations.begin_turn(self._session_id, question, user_id=self._user_id))
+        beginning = spawn_background_task(
+            self._conversations.begin_turn(self._session_id, question, user_id=self._user_id)
+        )
         try:
             turn, conversation = await asyncio.shield(beginning)
         except asyncio.CancelledError:
             # Leave the queue of the conversation, however long the database takes for it.
             if not beginning.cancel() and not beginning.cancelled() and not beginning.exception():
-                spawn_detached(self._fail(beginning.result()[0], "cancelled"))
+                spawn_background_task(self._fail(beginning.result()[0], "cancelled"))
             raise
         if turn.number > most_turns:
             await self._fail(turn, InputError.code)
@@ -78,14 +80,14 @@ class TurnRecorder:
         except BaseException as error:
             if self._turn is not None:
                 # This task may be cancelled because the reader left. The record is written all the same.
-                writing = spawn_detached(self._fail(self._turn, _error_code(error)))
+                writing = spawn_background_task(self._fail(self._turn, _error_code(error)))
                 remaining = self._timer.deadline.after_first_token().left()
                 await asyncio.wait([writing], timeout=remaining + _GRACE_SECONDS)
             raise
 
     async def record_answer(self, response: AgentResponse, context: RequestContext) -> None:
         """Record the answer, also if the reader leaves while it is written."""
-        await asyncio.shield(spawn_detached(self._complete(response, context.query, context.found)))
+        await asyncio.shield(spawn_background_task(self._complete(response, context.query, context.found)))
 
     async def _fail(self, turn: ConversationTurn, code: str) -> None:
         await self._conversations.finish_turn(turn.fail(code, duration_seconds=self._seconds()), [])

@@ -43,7 +43,7 @@ _SAMPLES, _SAMPLE_LENGTH = 5, 16
 _MIN_SAMPLED_LENGTH = 160
 """Shorter texts are compared by their terms at once."""
 _MIN_SAMPLES_FOUND = 0.5
-"""The share of the samples that also occurs in a duplicate, whatever the order of its sentences."""
+"""The share of the samples that also occurs in a duplicate, in any order of sentences."""
 _CACHED_QUERIES = 256
 _CHUNK_FIELDS = tuple({field.name for field in fields(Chunk)} & {field.name for field in fields(RetrievalResult)})
 """The fields that a result copies from its chunk."""

@@ -70,7 +70,7 @@ class AdmissionController:
             self._reserved -= 1
 
     def _check_capacity(self, used: int) -> None:
-        """Raise Unavailable if there is no free slot. Requests are not queued."""
+        """Raise Unavailable if all slots are in use. Requests are not queued."""
         if self.closing:
             metric("rejected_requests", reason="closing")
             raise Unavailable("the server is shutting down.", retry_after=RETRY_AFTER_SECONDS)

@@ -129,7 +129,7 @@ class DocumentedApp(FastAPI):
 
 
 def _add_security(document: dict[str, Any], policies: Mapping[tuple[str, str], RoutePolicy]) -> None:
-    """Add the scope that each route requires. The empty alternative stands for a server without keys."""
+    """Add the scope that each route requires. The empty alternative means a server without keys."""
     about = "A key or the token of a site. Not required while the server has neither."
     document["components"]["securitySchemes"] = {
         SECURITY_SCHEME: {"type": "http", "scheme": "bearer", "description": about}

@@ -77,7 +77,7 @@ class Authenticator:
             raise
         if caller is None:
             raise AccessDenied("this server needs a key: in the header 'Authorization', behind the word Bearer.")
-        if not cors.origin_allowed(caller, scope["method"], headers):
+        if not cors.allows_origin(caller, scope["method"], headers):
             raise Forbidden("this site's token works only from the site's own pages.")
         return identify_reader(caller, headers.get("x-reader")) if caller.is_site_reader else caller
 

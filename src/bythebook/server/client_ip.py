@@ -42,7 +42,7 @@ class TrustedProxies:
         return cls(tuple(_parse_network(name) for name in listed if name != UNIX), UNIX in listed)
 
     def is_trusted(self, address: Address | None) -> bool:
-        """Whether the address is a trusted proxy. None stands for a peer on a Unix socket."""
+        """Whether the address is a trusted proxy. None means a peer on a Unix socket."""
         return self.unix if address is None else any(address in network for network in self.networks)
 
 

@@ -30,11 +30,11 @@ def parse_origin_header(values: Sequence[str]) -> str | None:
 
 
 def is_listed(origin: str | None, listed: frozenset[str]) -> bool:
-    """Whether the origin is on the list. `null` stands for any opaque origin and never is."""
+    """Whether the origin is on the list. `null` means any opaque origin and is never accepted."""
     return origin is not None and origin != "null" and origin in listed
 
 
-def origin_allowed(caller: Caller, method: str, headers: Headers) -> bool:
+def allows_origin(caller: Caller, method: str, headers: Headers) -> bool:
     """Whether a site's token comes from an origin of its site. Other callers may use any origin."""
     if not caller.is_site_reader:
         return True

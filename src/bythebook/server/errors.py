@@ -65,7 +65,7 @@ async def _handle_http_exception(request: Request, error: Exception) -> JSONResp
 
 
 def error_to_response(scope: Scope, error: Exception) -> JSONResponse:
-    """The response to a failed request. Unexpected errors are logged; the client gets no details of them."""
+    """The response to a failed request. Details of unexpected errors are logged, not sent."""
     headers = {"allow": ", ".join(error.allowed)} if isinstance(error, MethodNotAllowed) else {}
     return make_error_response(scope, describe_error(error, request_id=get_request_id(scope)), headers=headers)
 
@@ -99,7 +99,7 @@ def get_request_id(scope: Scope) -> str | None:
 
 
 def _describe_validation_errors(details: Sequence[Any]) -> str:
-    """What is wrong with a request, without any part of its content."""
+    """The first validation error of a request, without its input."""
     if not details:
         return "the request could not be understood."
     first = details[0]

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from bythebook.concurrency import spawn_detached
+from bythebook.concurrency import spawn_background_task
 from bythebook.errors import BookError, InputError
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ class IdempotencyLock:
     async def save_answer(self, answer: str) -> None:
         """Save the answer under the key. If that fails, the reader still gets the answer."""
         with suppress(BookError):
-            await asyncio.shield(spawn_detached(self._store.save_answer(self._request, answer)))
+            await asyncio.shield(spawn_background_task(self._store.save_answer(self._request, answer)))
 
     async def release(self) -> None:
         """Release the key without an answer, so that the request can be retried."""
         if self._acquired:
-            await asyncio.shield(spawn_detached(self._store.release(self._request)))
+            await asyncio.shield(spawn_background_task(self._store.release(self._request)))

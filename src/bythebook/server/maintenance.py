@@ -25,15 +25,15 @@ async def run_cleanup_loop(book: Book, *, session_days: float) -> NoReturn:
     """Delete expired records now and then every hour. If the database is unavailable, try again at the next turn."""
     while True:
         try:
-            await delete_expired(book, session_days=session_days)
+            await delete_stale_rows(book, session_days=session_days)
         except BookError as error:
             log("cleanup_failed", error=error.code)
         await asyncio.sleep(CLEANUP_INTERVAL_SECONDS)
 
 
-async def delete_expired(book: Book, *, session_days: float) -> int:
+async def delete_stale_rows(book: Book, *, session_days: float) -> int:
     """Delete expired idempotency keys and the sessions idle for `session_days` (0: none). Returns the session count."""
-    await IdempotencyStore(await book.database()).delete_expired()
+    await IdempotencyStore(await book.database()).delete_stale_rows()
     if not session_days:
         return 0
     return await (await book.conversations()).expire(datetime.now(UTC) - timedelta(days=session_days))

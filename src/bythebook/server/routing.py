@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RoutePolicy:
-    """Who may call a route, and whether a call counts against the server's capacity."""
+    """The access policy of a route, and whether calls count against the server's capacity."""
 
     scope: Scope | None
     """None: no key is needed."""

@@ -150,7 +150,7 @@ def _list_of(item: Any) -> Any:
 
 @cache
 def _field_docs(module: str) -> dict[str, dict[str, str | None]]:
-    """The strings below the fields of a module's classes; empty where there is no source code."""
+    """The docstrings of the fields of a module's classes; empty if the source code is unavailable."""
     try:
         tree = ast.parse(inspect.getsource(sys.modules[module]))
     except OSError:

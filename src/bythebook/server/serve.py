@@ -84,7 +84,7 @@ async def serve_book(
                     gc.set_threshold(GC_THRESHOLD)
                     ready(report)
 
-                await _run_until_stopped(app, listener, stop=stop, started=started, grace=settings.shutdown_seconds)
+                await _run_server(app, listener, stop=stop, started=started, grace=settings.shutdown_seconds)
         finally:
             await importing
 
@@ -116,7 +116,7 @@ def configure_telemetry(settings: Settings, *, metrics_folder: Path | None = Non
 def _short_switch_interval() -> Iterator[None]:
     """Switch threads every 0.5 ms instead of 5 ms, so that none waits long for the GIL.
 
-    During start-up, model, index and libraries load in parallel; later, threads embed and write beside the event loop.
+    Model, index and libraries load in parallel at start-up. Later, threads embed and write while the event loop runs.
     """
     previous = sys.getswitchinterval()
     sys.setswitchinterval(0.0005)
@@ -149,7 +149,7 @@ async def _is_open(book: Book) -> bool:
         return False  # without its database the server is alive, not ready, and accepts no caller
 
 
-async def _run_until_stopped(
+async def _run_server(
     app: FastAPI, listener: socket.socket, *, stop: StopSignal, started: Callable[[], None], grace: float
 ) -> None:
     from bythebook.server.http_protocol import HttpServer
@@ -213,7 +213,7 @@ def _resolve_address(host: str, port: int) -> tuple[Any, ...]:
         entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as exc:
         raise ConfigurationError(f"there is no address {host!r}. {_HOST_ADVICE}") from exc
-    # Prefer IPv4: most clients try it for "localhost", whatever the resolver lists first.
+    # Prefer IPv4: most clients try it for "localhost", even if the resolver lists IPv6 first.
     return min(entries, key=lambda entry: entry[0] != socket.AF_INET)
 
 

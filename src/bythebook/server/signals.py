@@ -33,14 +33,14 @@ class StopSignal:
     def request(self) -> None:
         self._requested.set()
 
-    def mark_orphaned(self) -> None:
+    def set_orphan_flag(self) -> None:
         self.orphaned = True
         self._requested.set()
 
     async def wait(self) -> None:
         await self._requested.wait()
 
-    async def run_unless_stopped(self, work: Coroutine[Any, Any, None]) -> bool:
+    async def run_or_stop(self, work: Coroutine[Any, Any, None]) -> bool:
         """Run `work`, and cancel it on a stop request. Returns whether to continue."""
         running, stopping = asyncio.create_task(work), asyncio.create_task(self.wait())
         try:

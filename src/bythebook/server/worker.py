@@ -34,7 +34,7 @@ def main() -> None:
 
 async def _run_worker(job: dict[str, Any]) -> None:
     with handle_signals() as stop, socket.socket(fileno=job["socket"]) as listener:
-        asyncio.get_running_loop().add_reader(sys.stdin.fileno(), _handle_orphaned, stop)
+        asyncio.get_running_loop().add_reader(sys.stdin.fileno(), _on_supervisor_exit, stop)
         settings = Settings.load(job["settings"])
         await serve_book(
             settings,
@@ -46,10 +46,10 @@ async def _run_worker(job: dict[str, Any]) -> None:
         )
 
 
-def _handle_orphaned(stop: StopSignal) -> None:
+def _on_supervisor_exit(stop: StopSignal) -> None:
     """Standard input became readable a second time: it was closed, because the supervisor is gone."""
     asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
-    stop.mark_orphaned()
+    stop.set_orphan_flag()
 
 
 def _report_ready(report: StartupReport) -> None:

@@ -100,7 +100,7 @@ def injectable_model(request: CompletionRequest) -> ScriptedReply:
     if reply.tool_calls or not instructions:
         return reply
     calls = tuple(_parse_tool_calls(instructions))
-    if calls and request.tools and not _already_called(request, calls):
+    if calls and request.tools and not _has_call(request, calls):
         return ScriptedReply(tool_calls=calls)
     system = "\n".join(str(message.get("content")) for message in request.messages if message.get("role") == "system")
     texts = [line for line in instructions if not _CALL.match(line)]
@@ -127,7 +127,7 @@ def _parse_tool_calls(instructions: list[str]) -> Iterator[ScriptedToolCall]:
             yield ScriptedToolCall(found[1], found[2] or "{}")
 
 
-def _already_called(request: CompletionRequest, calls: tuple[ScriptedToolCall, ...]) -> bool:
+def _has_call(request: CompletionRequest, calls: tuple[ScriptedToolCall, ...]) -> bool:
     made = {
         call.get("function", {}).get("name") for message in request.messages for call in message.get("tool_calls") or ()
     }

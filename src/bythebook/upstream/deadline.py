@@ -38,7 +38,7 @@ class Deadline:
         """The deadline once the reader has the first token: only the end remains."""
         return replace(self, first_token=self.end)
 
-    def delay_first_token(self, seconds: float) -> Deadline:
+    def postpone_first_token_deadline(self, seconds: float) -> Deadline:
         """The deadline with a first token that is due later, but not after the end."""
         return replace(self, first_token=min(self.first_token + seconds, self.end))
 

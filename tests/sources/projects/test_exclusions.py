@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pathspec import GitIgnoreSpec
 
-from bythebook.sources.projects.exclusions import is_excluded, matches_glob
+from bythebook.sources.projects.exclusions import excludes, matches_glob
 
 
 @pytest.mark.parametrize(
@@ -52,4 +52,4 @@ def test_the_last_matching_line_of_exclude_docs_decides(lines: str, path: str, i
     ("pattern", "excluded"), [("old*", True), ("old", False), ("old-1", True), ("**/page.rst", True)]
 )
 def test_a_matching_folder_excludes_its_files(pattern: str, excluded: bool) -> None:
-    assert is_excluded("old-1/page.rst", [pattern]) is excluded
+    assert excludes("old-1/page.rst", [pattern]) is excluded

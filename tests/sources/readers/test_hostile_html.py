@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +16,7 @@ from bythebook.sources.folder import Folder
 from bythebook.sources.projects import DEFAULT_SLUGS, Style
 from bythebook.sources.readers import html
 from bythebook.sources.readers.sandbox import MAX_UNCHECKED_TAGS, Sandbox, SandboxLimits, may_be_slow
+from tests.support.site_server import Reply, SiteServer, page, paths, serving, site_of, skipped, visited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,6 +117,18 @@ async def test_a_folder_reports_a_hostile_document_and_reads_the_others(tmp_path
     with pytest.raises(Unreadable, match="could not be understood"):
         await folder.read(listed[name])
     assert (await folder.read(listed["good.html"])).text == "It burns."
+
+
+@pytest.mark.parametrize("media_type", ["text/html", "text/markdown"])
+async def test_a_crawl_reports_a_hostile_page_and_continues(media_type: str) -> None:
+    pages = {"/": page("Home", links=("bold", "good")), "/good": page("Good", "It burns.")}
+    async with serving(SiteServer(pages)) as server:
+        server.shown["/bold"] = Reply(UNCLOSED_BOLD.encode(), headers={"Content-Type": media_type})
+        with closing(site_of(server)) as site:
+            entries = await visited(site)
+
+    assert paths(entries, server) == ["/", "/good"]
+    assert "could not be understood" in skipped(entries, server)["/bold"]
 
 
 @pytest.mark.parametrize(

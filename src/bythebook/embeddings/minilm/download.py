@@ -178,7 +178,7 @@ def _staging(cache: Path) -> Iterator[Path]:
     """A temporary folder on the same file system as `cache`, so that a rename into `cache` is atomic."""
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(cache)
+        _remove_leftovers(cache)
         with tempfile.TemporaryDirectory(dir=cache, prefix=STAGING, ignore_cleanup_errors=True) as folder:
             yield Path(folder)
     except OSError as exc:
@@ -188,7 +188,7 @@ def _staging(cache: Path) -> Iterator[Path]:
         ) from exc
 
 
-def _remove_abandoned(cache: Path) -> None:
+def _remove_leftovers(cache: Path) -> None:
     """Remove the staging folders of killed downloads, but not those that another process may still use."""
     for folder in cache.glob(f"{STAGING}*"):
         with suppress(FileNotFoundError):

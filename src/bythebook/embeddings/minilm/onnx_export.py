@@ -73,7 +73,7 @@ class Float32Arithmetic:
 
     def attention(self, values: str, matrix: Array, bias: Array) -> str:
         constant = self.graph.constant
-        return self.graph.add_fused("Attention", values, constant(matrix), constant(bias), num_heads=HEADS)
+        return self.graph.add_fused_node("Attention", values, constant(matrix), constant(bias), num_heads=HEADS)
 
 
 class Int8Arithmetic:
@@ -89,7 +89,7 @@ class Int8Arithmetic:
     def dense(self, values: str, matrix: Array) -> str:
         numbers, scale = quantize_matrix(matrix, axis=0, limit=WEIGHT_RANGE)
         constant = self.graph.constant
-        return self.graph.add_fused("DynamicQuantizeMatMul", values, constant(numbers), constant(scale[0]))
+        return self.graph.add_fused_node("DynamicQuantizeMatMul", values, constant(numbers), constant(scale[0]))
 
     def attention(self, values: str, matrix: Array, bias: Array) -> str:
         numbers, scale = quantize_matrix(matrix, axis=0, limit=WEIGHT_RANGE)
@@ -98,7 +98,7 @@ class Int8Arithmetic:
         zeros = constant(np.zeros(matrix.shape[1], dtype=np.int8))
         weights = (constant(numbers), constant(bias), input_scale, constant(scale[0]))
         no_mask = ""
-        return self.graph.add_fused("QAttention", integers, *weights, no_mask, input_zero, zeros, num_heads=HEADS)
+        return self.graph.add_fused_node("QAttention", integers, *weights, no_mask, input_zero, zeros, num_heads=HEADS)
 
 
 def quantize_matrix(matrix: Array, *, axis: int, limit: int) -> tuple[NDArray[np.int8], Array]:
@@ -139,7 +139,7 @@ def _layer(weights: Weights, arithmetic: Arithmetic, *, values: str, at: str) ->
     values = _add_residual(weights, arithmetic, output=attended, residual=values, at=f"{at}attention.output.")
     wide = arithmetic.dense(values, weights[f"{at}intermediate.dense.weight"].T)
     graph = arithmetic.graph
-    activated = graph.add_fused("BiasGelu", wide, graph.constant(weights[f"{at}intermediate.dense.bias"]))
+    activated = graph.add_fused_node("BiasGelu", wide, graph.constant(weights[f"{at}intermediate.dense.bias"]))
     return _add_residual(weights, arithmetic, output=activated, residual=values, at=f"{at}output.")
 
 
@@ -190,7 +190,7 @@ class GraphBuilder:
     def add(self, operator: str, *inputs: str, **attributes: Attribute) -> str:
         return self._append(NodeProto(op_type=operator, input=inputs), attributes)[0]
 
-    def add_fused(self, operator: str, *inputs: str, **attributes: Attribute) -> str:
+    def add_fused_node(self, operator: str, *inputs: str, **attributes: Attribute) -> str:
         """Add a fused operator of onnxruntime, which replaces several standard operators."""
         return self._append(NodeProto(op_type=operator, input=inputs, domain=FUSED), attributes)[0]
 

@@ -72,14 +72,14 @@ async def suggest_questions(
         if result.passed:
             accepted.append(golden)
             progress("drafting", len(accepted), limit)
-    return [*accepted, *[golden async for golden in _find_refused(pipeline, seed=seed)]] if accepted else []
+    return [*accepted, *[golden async for golden in _find_refusals(pipeline, seed=seed)]] if accepted else []
 
 
 def _ignore_progress(_stage: str, _done: int, _total: int) -> None:
     """Progress of a single question is not shown."""
 
 
-async def _find_refused(pipeline: AnswerPipeline, *, seed: int) -> AsyncIterator[GoldenQuestion]:
+async def _find_refusals(pipeline: AnswerPipeline, *, seed: int) -> AsyncIterator[GoldenQuestion]:
     """Off-topic questions that the book refuses."""
     foreign = random.Random(seed).sample(OFF_TOPIC_QUESTIONS, 4 * MAX_REFUSED)  # noqa: S311 - the same every time
     found = 0

@@ -2,10 +2,10 @@
 //
 //   <script src="https://host/widget.js" data-site="TOKEN" async></script>
 //
-// Everything a reader sees lives in the shadow root of one element. Text is only ever set as text; answers arrive as
-// HTML that the server has rendered and sanitised, and are built here node by node from a short list of tags, so that
-// no string is ever handed to the browser's own HTML parser. That works under any Content-Security-Policy that lets
-// the script and its connection through, also with Trusted Types.
+// The whole interface is in the shadow root of one element. Text is set only as text nodes. Answers arrive as HTML that
+// the server has rendered and sanitised; the nodes are created one by one from a list of allowed tags, so that no string
+// reaches the HTML parser of the browser. This works under any Content-Security-Policy that allows the script and its
+// connection, and with Trusted Types.
 (() => {
   "use strict";
 
@@ -90,7 +90,7 @@
 
   // ------------------------------------------------------------------------------------------------------- Nodes
 
-  /** A new element: its properties, then what is inside it. Strings become text, never HTML. */
+  /** Create an element with properties and children. Strings become text nodes, never HTML. */
   const el = (tag, properties = {}, ...inside) => {
     const node = document.createElement(tag);
     for (const [name, value] of Object.entries(properties)) {
@@ -120,7 +120,7 @@
     return svg;
   };
 
-  /** A small button that is only a picture, with its name for those who point at it or hear it. */
+  /** A small icon button. Its name is a tooltip and an accessible label. */
   const button = (name, label, act) =>
     el("button", { type: "button", className: "small", title: label, "aria-label": label, onclick: act }, icon(name));
 
@@ -132,7 +132,7 @@
   const TOKEN = /<(\/?)([a-z][a-z0-9]*)((?:\s+[a-z]+="[^"]*")*)\s*>|[^<]+|</g;
   const decode = (text) => text.replace(/&(amp|lt|gt|quot|nbsp);/g, (_, name) => ENTITIES[name]);
 
-  /** The nodes of HTML the server has sanitised. A tag or attribute that is not on the list is left out here too. */
+  /** The nodes of sanitised HTML from the server. Tags and attributes that are not on the list are removed again here. */
   const build = (html) => {
     const root = document.createDocumentFragment();
     const open = [root];
@@ -152,7 +152,7 @@
     return root;
   };
 
-  /** Put new nodes where old ones are. What is the same stays, so that a long answer is not laid out anew at each word. */
+  /** Replace child nodes. Equal nodes are kept, to avoid a new layout of a long answer with each word. */
   const graft = (home, old, fresh) => {
     let same = 0;
     while (same < old.length && same < fresh.length && old[same].isEqualNode(fresh[same])) same += 1;
@@ -170,7 +170,7 @@
     else if (name === "class" || name === "start" || name === "tabindex") node.setAttribute(name, value);
   };
 
-  /** A link to the book: on this very site in the same tab, elsewhere in a new one. Nothing but the web is linked to. */
+  /** A link to the book: same site in the same tab, other sites in a new tab. Only http and https are allowed. */
   const lead = (node, url) => {
     if (!/^https?:\/\//i.test(url)) return node;
     node.href = url;
@@ -191,7 +191,7 @@
     }
   }
 
-  /** The book on the network, as one site's readers reach it, and what this browser remembers of them. */
+  /** The client of the server's API, with the state that is stored in this browser. */
   class Book {
     constructor(base, site) {
       this.base = base;
@@ -199,7 +199,7 @@
       this.kept = {};
     }
 
-    /** Where nothing can be remembered, as in a private window, it lasts as long as the page. */
+    /** Without storage, as in a private window, the state is lost with the page. */
     recall(name) {
       try {
         return localStorage.getItem(this.key(name)) ?? this.kept[name] ?? null;
@@ -214,7 +214,7 @@
         if (value === null) localStorage.removeItem(this.key(name));
         else localStorage.setItem(this.key(name), value);
       } catch {
-        // It lasts as long as the page.
+        // The state is lost with the page.
       }
     }
 
@@ -222,7 +222,7 @@
       return `${NAME}:${this.base}:${this.site}:${name}`;
     }
 
-    /** A random name of this browser's own, so that its conversations are nobody else's. */
+    /** A random id of this browser, which separates its conversations from those of other readers. */
     get reader() {
       if (!this.recall("reader")) {
         const bytes = Array.from(crypto.getRandomValues(new Uint8Array(16)));
@@ -243,7 +243,7 @@
         body: body && JSON.stringify(body),
       });
       if (response.ok) return response;
-      // Where something between us and the book has answered, there is nothing in it for a reader.
+      // A response of a proxy is not an ErrorResponse and has no message for readers.
       throw new Refused(await response.json().catch(() => ({})));
     }
 
@@ -255,7 +255,7 @@
       return this.recall("session");
     }
 
-    /** What was said in the conversation so far. One that is gone is forgotten here too. */
+    /** The messages of the stored conversation. If the server has deleted it, its id is removed here as well. */
     async said() {
       const session = this.recall("session");
       if (!session) return [];
@@ -268,7 +268,7 @@
       }
     }
 
-    /** A question's events as they come, taken up again, once, where they broke off. */
+    /** The events of a question. A broken stream is resumed once after the last event. */
     async *ask(question, signal) {
       let last;
       for (let tries = 0; tries < 2; tries += 1) {
@@ -291,7 +291,7 @@
     }
   }
 
-  /** The events of a response, as they come. */
+  /** The server-sent events of a response. */
   async function* events(response) {
     const lines = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let held = "";
@@ -316,16 +316,16 @@
 
   const SLOW = 4000;
 
-  /** A quote without the lines of the table it stands in. */
+  /** A quote without the borders of a Markdown table. */
   const plain = (quote) => quote.replace(/^\s*\||\|\s*$/gm, "").replace(/\s*\|\s*/g, " · ").trim();
 
-  /** A span of time as people say it: seconds while one waits for it, then minutes and hours. */
+  /** A duration as text: in seconds, minutes or hours. */
   const spell = (seconds, lang) => {
     const [size, unit] = [[3600, "hour"], [60, "minute"], [1, "second"]].find(([of]) => seconds >= of * 2 || of === 1);
     return new Intl.NumberFormat(lang, { style: "unit", unit, unitDisplay: "long" }).format(Math.ceil(seconds / size));
   };
 
-  /** One question with its answer, as it is shown. */
+  /** The view of one question and its answer. */
   class Turn {
     constructor(assistant, question, marked) {
       this.assistant = assistant;
@@ -347,7 +347,7 @@
       this.answer.addEventListener("focusin", (event) => this.explain(event));
     }
 
-    /** Ask, and show what comes until the answer is there, it failed, or the reader has stopped it. */
+    /** Ask, and show the events until the answer, a failure or a stop by the reader. */
     async ask() {
       const stop = new AbortController();
       this.stop = () => stop.abort();
@@ -367,7 +367,7 @@
       }
     }
 
-    /** Follow the answer. A conversation that is gone on the server is begun anew, once. */
+    /** Follow the answer. If the server has deleted the conversation, start a new one, once. */
     async listen(signal, tries = 2) {
       const { book } = this.assistant;
       try {
@@ -384,7 +384,7 @@
 
     async body() {
       const { book, module, resumed } = this.assistant;
-      // What was said before must not be told with this question in it already.
+      // Load the history before the question is sent, so that it does not contain the question.
       await resumed;
       return {
         query: this.question,
@@ -401,21 +401,21 @@
       else if (name === "error") throw new Refused(data);
     }
 
-    /** The answer begins, perhaps anew: a stream that broke is told again from its start. */
+    /** Reset the answer: a broken stream can start again from the beginning. */
     begin() {
       this.wait(this.words.writing);
       this.coming = [];
       this.answer.replaceChildren();
     }
 
-    /** Say what is being waited for, and that it takes long when it does. */
+    /** Show the current state, and a message if it takes long. */
     wait(text) {
       this.say(text);
       clearTimeout(this.slow);
       this.slow = setTimeout(() => this.say(this.words.slow), SLOW);
     }
 
-    /** What comes between two frames of the screen is shown at once: only the last word on each block counts. */
+    /** Events between two animation frames are shown together: only the last update of each block is rendered. */
     note(delta) {
       this.coming = [...this.coming.filter(({ settled }) => settled < delta.settled), delta];
       this.assistant.follow(() => this.write());
@@ -437,7 +437,7 @@
       this.assistant.tell(this.words.ready);
     }
 
-    /** A whole answer, of now or of earlier. */
+    /** Show a complete answer, new or from the history. */
     show({ id, text, html, citations, sections = {} }) {
       this.id = id;
       this.text = text;
@@ -482,7 +482,7 @@
       try {
         await navigator.clipboard.writeText(text);
       } catch {
-        // Without a secure connection there is only the old way.
+        // The clipboard API requires a secure context.
         const aside = el("textarea", { className: "aside", value: text });
         this.below.append(aside);
         aside.select();
@@ -531,7 +531,7 @@
       if (error.wait) this.count(error.wait, again);
     }
 
-    /** What went wrong, in the reader's language where we have the words for it. */
+    /** The error message, in the reader's language if it is translated. */
     reason(error) {
       const { words } = this;
       const ours = {
@@ -542,7 +542,7 @@
       return navigator.onLine ? words.unreachable : words.offline;
     }
 
-    /** Let nobody try again before it can work, and say how long that is. */
+    /** Disable the retry button until `Retry-After` has passed, and show the countdown. */
     count(seconds, again) {
       const left = el("span", { className: "due" });
       again.after(left);
@@ -572,14 +572,14 @@
 
   const editable = (node) => node?.isContentEditable || /^(input|textarea|select)$/i.test(node?.localName || "");
 
-  /** Black or white, whichever can be read on this colour. */
+  /** Black or white, whichever has the higher contrast with this colour. */
   const ink = (colour) => {
     const [r, g, b] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16) / 255);
     const linear = [r, g, b].map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] > 0.18 ? "#000" : "#fff";
   };
 
-  /** The theme the site itself has chosen, where it says so: Docusaurus, MkDocs Material, Furo and many others do. */
+  /** The theme of the site, if it declares one, as Docusaurus, MkDocs Material, Furo and others do. */
   const lighting = () => {
     for (const { dataset, classList } of [document.documentElement, document.body]) {
       const said = dataset.theme || dataset.mdColorScheme || (classList.contains("dark") ? "dark" : "");
@@ -589,7 +589,7 @@
     return "";
   };
 
-  /** What the search of the site itself is opened with. Two things must not open at one key. */
+  /** The shortcuts of the site's own search, which the widget must not share. */
   const taken = () => {
     if (document.querySelector(".DocSearch, .DocSearch-Button, .navbar__search-input")) return ["/", "ctrl+k"];
     if (document.querySelector("[data-md-component=search], .search-button, .sidebar-search, .pst-search-dialog")) return ["/"];
@@ -597,7 +597,7 @@
   };
 
   class Assistant extends HTMLElement {
-    /** What the author has chosen: see the attributes in the manual. Called once, before the element is shown. */
+    /** Apply the options of the author (the attributes in the manual). Called once, before the element is shown. */
     configure(base, chosen) {
       const language = (chosen.lang || document.documentElement.lang || "en").toLowerCase().split("-")[0];
       this.words = WORDS[language] || WORDS.en;
@@ -626,7 +626,7 @@
       this.wrap.append(this.panel, this.live);
       root.append(this.wrap);
       root.addEventListener("keydown", (event) => this.key(event));
-      // What is typed in here is no command to the page, which sees only that its target is no field of its own.
+      // Keys typed here must not trigger shortcuts of the page, which cannot see that the target is a text field.
       for (const name of ["keydown", "keypress", "keyup"]) root.addEventListener(name, (event) => event.stopPropagation());
       root.addEventListener("click", (event) => this.leave(event));
       root.addEventListener("mouseout", () => this.unhint());
@@ -654,7 +654,7 @@
       for (const node of [document.documentElement, document.body]) observer.observe(node, watched);
     }
 
-    /** A button beside the page, and what opens the panel: the button, a key, or some marked text. */
+    /** The button on the page, and what opens the panel: the button, a shortcut or selected text. */
     float() {
       this.wrap.classList.toggle("left", this.chosen.position === "left");
       const label = this.chosen.title || this.words.open;
@@ -663,7 +663,7 @@
         onclick: () => (this.panel.hidden ? this.show() : this.hide()),
       }, icon("book"));
       this.pick = el("button", { type: "button", className: "pick", hidden: true }, this.words.about);
-      // Before the click takes the selection away.
+      // Before the click clears the selection.
       this.pick.addEventListener("pointerdown", (event) => event.preventDefault());
       this.pick.addEventListener("click", () => this.take());
       this.panel.hidden = true;
@@ -710,7 +710,7 @@
       );
     }
 
-    /** The sections of the book to look in, where there are any to choose from. */
+    /** The choice of a section of the book, if it has several. */
     scope() {
       if (!this.sections.length) return null;
       const choices = ["", ...this.sections].map((name) => el("option", { value: name }, name || this.words.everywhere));
@@ -733,7 +733,7 @@
       this.resumed ??= this.resume();
     }
 
-    /** On a phone the panel covers the page, also the very sentence that a link leads to. */
+    /** On a phone the panel covers the page, including the target of a link: close it. */
     leave({ target }) {
       if (target.closest("a[href]")?.target === "" && PHONE.matches && !this.isPage) this.hide();
     }
@@ -746,7 +746,7 @@
       this.launcher.focus();
     }
 
-    /** The conversation of earlier, or some questions to begin one with. A question the page was left over is kept. */
+    /** Show the stored conversation, or suggested questions. A question that was interrupted by leaving the page is kept. */
     async resume() {
       const said = await this.book.said();
       const earlier = [];
@@ -757,7 +757,7 @@
         turn.show({ id: metadata.response_id, text: content, html, citations, sections: metadata.sections });
         earlier.push(turn.node);
       }
-      // Before a question that was asked meanwhile.
+      // Insert it before a question that was asked during loading.
       this.thread.prepend(...earlier);
       if (earlier.length) this.thread.scrollTop = this.thread.scrollHeight;
       else this.suggest();
@@ -823,7 +823,7 @@
       this.input.focus();
     }
 
-    /** Change what is shown with the next frame, and stay at its end if that is where the reader is. */
+    /** Update the view in the next animation frame, and keep it scrolled to the end if it was there. */
     follow(change) {
       if (this.following) return;
       this.following = requestAnimationFrame(() => {
@@ -833,7 +833,7 @@
       });
     }
 
-    /** For those who hear the page rather than see it. */
+    /** Announce a message to screen readers. */
     tell(text) {
       this.live.textContent = text;
     }
@@ -853,9 +853,9 @@
       this.tip.hidden = true;
     }
 
-    // Keys and marked text
+    // Shortcuts and selected text
 
-    /** A key the author has chosen is ours alone. Without a choice the site's own search comes first. */
+    /** A shortcut configured by the author opens only the widget. The default shortcut yields to the site's own search. */
     shortcut(event) {
       if (event.defaultPrevented || event.altKey || event.shiftKey) return;
       const command = event.ctrlKey || event.metaKey;
@@ -874,7 +874,7 @@
       else if (event.key === "Tab" && !this.isPage && PHONE.matches) this.wrapAround(event);
     }
 
-    /** On a phone the panel covers the page, so the tab key stays inside it. */
+    /** On a phone the panel covers the page, so the focus is kept inside it. */
     wrapAround(event) {
       const stops = [...this.panel.querySelectorAll("a[href], button:not(:disabled), textarea, input, select, summary, [tabindex='0']")];
       const edge = event.shiftKey ? stops[0] : stops[stops.length - 1];
@@ -883,7 +883,7 @@
       (event.shiftKey ? stops[stops.length - 1] : stops[0]).focus();
     }
 
-    /** A button beside the marked text. Where several assistants stand on a page, the first of them offers it. */
+    /** A button next to the selected text. With several widgets on a page, only the first one shows it. */
     offer() {
       const selection = document.getSelection();
       const text = selection?.toString().trim() || "";
@@ -1082,7 +1082,7 @@
   // ------------------------------------------------------------------------------------------------------- Begin
 
   if (!customElements.get(NAME)) customElements.define(NAME, Assistant);
-  // A script that is loaded as a module is not told which one it is.
+  // document.currentScript is null in a module.
   const script = document.currentScript || document.querySelector("script[src*='/widget.js']");
   const base = new URL(script.src).href.replace(/\/widget\.js.*$/, "");
   const site = script.dataset.site || "";
@@ -1091,7 +1091,7 @@
     if (there.some(({ book }) => book?.base === base && book?.site === site)) return;
     const assistant = document.createElement(NAME);
     assistant.configure(base, { ...script.dataset });
-    // Not in the body: sites that change pages without loading them replace what is in there.
+    // Not in the body, whose content single-page sites replace on navigation.
     (script.dataset.page !== undefined ? document.body : document.documentElement).append(assistant);
   };
   if (document.body) begin();

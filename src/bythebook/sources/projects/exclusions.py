@@ -68,7 +68,7 @@ def matches_glob(path: str, patterns: Iterable[str]) -> bool:
     return any(regex.fullmatch(path) for pattern in patterns for regex in _compile(pattern.removeprefix("./")))
 
 
-def is_excluded(path: str, patterns: Iterable[str]) -> bool:
+def excludes(path: str, patterns: Iterable[str]) -> bool:
     """Whether the path or a folder above it matches one of the globs. Sphinx excludes files this way."""
     parts = path.split("/")
     return any(matches_glob("/".join(parts[:end]), patterns) for end in range(1, len(parts) + 1))

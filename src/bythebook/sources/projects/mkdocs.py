@@ -231,7 +231,7 @@ class MkDocsConfig:
 
 def read_config(file: Path) -> MkDocsConfig:
     """Read a configuration. Values that it does not set get the defaults of MkDocs."""
-    fields = _read_inherited(file, 0)
+    fields = _read_parents(file, 0)
     nav = fields.get("nav")
     extensions = _parse_options(fields.get("markdown_extensions"))
     plugins = _parse_options(fields.get("plugins"))
@@ -248,7 +248,7 @@ def read_config(file: Path) -> MkDocsConfig:
     )
 
 
-def _read_inherited(file: Path, depth: int) -> dict[str, Any]:
+def _read_parents(file: Path, depth: int) -> dict[str, Any]:
     try:
         fields = read_mapping(file)
     except FileNotFoundError as exc:
@@ -258,7 +258,7 @@ def _read_inherited(file: Path, depth: int) -> dict[str, Any]:
     parent = fields.pop("INHERIT", None)
     if not isinstance(parent, str) or depth >= _MAX_PARENTS:
         return fields
-    return _merge(_read_inherited((file.parent / parent).resolve(), depth + 1), fields)
+    return _merge(_read_parents((file.parent / parent).resolve(), depth + 1), fields)
 
 
 def _merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:

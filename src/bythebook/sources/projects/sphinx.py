@@ -12,7 +12,7 @@ from bythebook.errors import ConfigurationError
 from bythebook.sources import SkippedPage
 from bythebook.sources.folder import title_from_name, walk
 from bythebook.sources.projects import NonContent, Outline, ProjectPage, Style, exclusions, includes
-from bythebook.sources.projects.exclusions import is_excluded, matches_glob
+from bythebook.sources.projects.exclusions import excludes, matches_glob
 from bythebook.sources.projects.includes import IncludeResolver
 from bythebook.sources.projects.metadata import DocumentMetadata, MetadataCache, find_markdown_title, find_rst_title
 from bythebook.sources.projects.navigation import NavEntry, NavPosition, NavSection, arrange_documents
@@ -122,7 +122,7 @@ def _list_files(source: Path, config: SphinxConfig, skipped: list[SkippedPage]) 
             skipped.append(path)
             continue
         suffix = next((suffix for suffix in config.suffixes if path.name.endswith(suffix)), "")
-        if suffix and matches_glob(str(path), config.included) and not is_excluded(str(path), config.excluded):
+        if suffix and matches_glob(str(path), config.included) and not excludes(str(path), config.excluded):
             yield str(path).removesuffix(suffix), path
 
 

@@ -217,7 +217,7 @@ class _BodyWalker:
         if styles and styles[0].is_contents:
             return
         text = "".join(_iterate_text(paragraph))
-        if any(style.is_code for style in styles) or (text.strip() and _is_all_monospaced(paragraph)):
+        if any(style.is_code for style in styles) or (text.strip() and _has_only_monospaced_text(paragraph)):
             self._end_list()
             self._code.append(text.replace("\u2011", "-"))
             return
@@ -340,6 +340,6 @@ def _iterate_text(paragraph: Element) -> Iterator[str]:
             yield _CHARACTERS[element.tag]
 
 
-def _is_all_monospaced(paragraph: Element) -> bool:
+def _has_only_monospaced_text(paragraph: Element) -> bool:
     runs = [run for run in _iterate_visible(paragraph) if run.tag == f"{W}r" and "".join(_iterate_text(run)).strip()]
     return bool(runs) and all(map(is_monospaced, runs))

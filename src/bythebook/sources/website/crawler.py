@@ -126,14 +126,14 @@ class Crawler:
     def _local(self, url: str) -> str:
         return str(self.local_url(parse_url(url))) if url else ""
 
-    async def add_fetched(self, entry: CrawlEntry, response: FetchResponse, *, follow_links: bool) -> None:
+    async def add_page(self, entry: CrawlEntry, response: FetchResponse, *, follow_links: bool) -> None:
         """Record a page that is already fetched, and crawl the pages it leads to."""
         self._follows_links = follow_links
         if self._admit([entry]):
             self._record(await self._evaluate(entry, response))
             await self._crawl_levels(self._next_entries(self.entries[str(entry.url)]), follow_links=follow_links)
 
-    async def crawl_listed(self, entries: Sequence[CrawlEntry]) -> None:
+    async def crawl_sitemap_urls(self, entries: Sequence[CrawlEntry]) -> None:
         """Crawl the pages of the sitemap, and the pages they redirect to."""
         skipped = self._unchanged_entries(entries)
         for entry in skipped:
@@ -206,14 +206,14 @@ class Crawler:
                 self.progress("fetching", self._done, len(self.entries))
 
         # The oldest fetch first: if the time runs out, the next crawl continues from there.
-        await gather(*(fetch(entry) for entry in sorted(level, key=self._last_fetched)))
+        await gather(*(fetch(entry) for entry in sorted(level, key=self._last_fetch_time)))
 
-    def _last_fetched(self, entry: CrawlEntry) -> float:
+    def _last_fetch_time(self, entry: CrawlEntry) -> float:
         fetch = self.cache.get_fetch(str(entry.url))
         return fetch.fetched_at if fetch else 0.0
 
     async def _fetch_entry(self, entry: CrawlEntry) -> CrawlEntry:
-        if reason := self._limit_reached():
+        if reason := self._limit_message():
             return replace(entry, reason=reason)
         self._started += 1
         try:
@@ -222,7 +222,7 @@ class Crawler:
             return replace(entry, reason=str(exc))
         return await self._evaluate(entry, response)
 
-    def _limit_reached(self) -> str:
+    def _limit_message(self) -> str:
         """Why no more requests may be made; empty if they may."""
         if self._started >= self.limits.pages:
             return f"the site has more than {self.limits.pages} pages (site_pages)"

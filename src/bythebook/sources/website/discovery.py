@@ -66,9 +66,9 @@ class SiteDiscovery:
             raise _missing_error(start, response)
         if not is_complete or any(entry.url == start for entry in entries):
             first = next((entry for entry in entries if entry.url == start), CrawlEntry(start, listed=True))
-            await crawler.add_fetched(first, response, follow_links=not is_complete)
+            await crawler.add_page(first, response, follow_links=not is_complete)
         if is_complete:
-            await crawler.crawl_listed(entries)
+            await crawler.crawl_sitemap_urls(entries)
         else:
             cached = [CrawlEntry(parse_url(url)) for url in self._cache.list_urls()]
             await crawler.crawl([*entries, *(entry for entry in cached if scope.contains(entry.url))])
@@ -169,7 +169,7 @@ class SiteDiscovery:
         if missing := await self._fetch_missing_page(crawler):
             crawler.entries = mark_soft_404s(crawler.entries, missing, start=str(start))
         if not any(entry.outcome is CrawlOutcome.READ for entry in crawler.entries.values()):
-            _raise_if_any_failed(crawler.entries.values(), self._site)
+            _raise_failure(crawler.entries.values(), self._site)
         origin = crawler.published_origin
         is_preview = bool(site_url and origin and parse_url(site_url).origin == origin)
 
@@ -210,7 +210,7 @@ def _choose_scope(site: WebUrl, start: WebUrl) -> SiteScope:
     return scope if scope.contains(start) else SiteScope.of(start)
 
 
-def _raise_if_any_failed(entries: Iterable[CrawlEntry], site: WebUrl) -> None:
+def _raise_failure(entries: Iterable[CrawlEntry], site: WebUrl) -> None:
     failed = [entry for entry in entries if entry.outcome is CrawlOutcome.FAILED]
     if failed:
         reasons = "".join(f"\n  {entry.url}: {entry.reason}" for entry in failed[:5])

@@ -96,7 +96,7 @@ class SsrfGuardBackend(httpcore2.AsyncNetworkBackend):
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
         failure: Exception = httpcore2.ConnectError(f"{host} has no address")
-        for address in await self._resolve_checked(host, port):
+        for address in await self._resolve_and_check(host, port):
             try:
                 return await self._network.connect_tcp(
                     address, port, timeout=timeout, local_address=local_address, socket_options=socket_options
@@ -105,7 +105,7 @@ class SsrfGuardBackend(httpcore2.AsyncNetworkBackend):
                 failure = exc
         raise failure
 
-    async def _resolve_checked(self, host: str, port: int) -> list[str]:
+    async def _resolve_and_check(self, host: str, port: int) -> list[str]:
         """The addresses of a host. Raises RejectedUrl if any of them is forbidden."""
         try:
             found = [ipaddress.ip_address(address) for address in await self._resolver(host, port)]
