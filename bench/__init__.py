@@ -1,1 +1,1 @@
-"""Benchmarks: how fast and how small, each as a ratio taken in one run."""
+"""Benchmarks of speed and size, each as a ratio measured in one run."""

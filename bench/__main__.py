@@ -1,4 +1,4 @@
-"""`python -m bench`: every figure as a ratio taken in one run, with its limit."""
+"""`python -m bench`: every metric as a ratio measured in one run, with its limit."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _figures(given: argparse.Namespace) -> Iterator[Figure]:
 
 
 def _book(given: argparse.Namespace, work: Path) -> Path:
-    """The pages to measure with. They are changed on the way, so given ones are copied."""
+    """The pages of the benchmark. They are edited during the run, so a given folder is copied."""
     docs = work / "docs"
     if given.docs:
         return Path(shutil.copytree(given.docs, docs))

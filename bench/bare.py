@@ -1,4 +1,4 @@
-"""Embedding without us: what the runtime does on its own with the same texts, in the ways we know.
+"""Embedding with the bare runtime: the same texts in several ways.
 
 `python -m bench.bare all TEXTS` says when it is ready and embeds every text in the fastest of them. `python -m
 bench.bare ways TEXTS GRAPH` embeds a sample in all of them, taking turns, and prints texts a second as JSON.
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def ours(model: Path, tokenizer: Tokenizer) -> Way:
-    """One text at a time on each core, the graph as it was written."""
+    """One text at a time on each core, with the graph as stored."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -70,7 +70,7 @@ def ours(model: Path, tokenizer: Tokenizer) -> Way:
 
 
 def sketch(model: Path, tokenizer: Tokenizer) -> Way:
-    """One text at a time on all cores: the usual way to use them."""
+    """One text at a time on all cores, the usual way."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = CORES
     session = _session(model / download.GRAPH, options)
@@ -83,7 +83,7 @@ def sketch(model: Path, tokenizer: Tokenizer) -> Way:
 
 
 def peers(graph: Path, tokenizer: Tokenizer) -> Way:
-    """Full precision in padded batches of 32, of texts that are about as long: what embedding libraries do."""
+    """Full precision in padded batches of 32 texts of similar length, as embedding libraries do."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = CORES
     session = _session(graph, options)
@@ -115,7 +115,7 @@ def _timed(way: Way, texts: Sequence[str]) -> float:
 
 
 def _in_turns(ways: dict[str, Way], texts: Sequence[str]) -> dict[str, float]:
-    """Texts a second of each way; a batch of texts goes through all of them before the next one does."""
+    """Texts per second of each way. The ways alternate after each batch."""
     seconds = dict.fromkeys(ways, 0.0)
     for first in range(0, len(texts), PEERS_BATCH):
         for name, way in ways.items():

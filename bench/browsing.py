@@ -1,4 +1,4 @@
-"""A reader's browser, this manual on a server, a model that says what it is told, and a site with the widget."""
+"""A browser, a server with the manual, a scripted model, and a site with the widget."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from playwright.async_api import Browser
 
 SITE = "https://book.example/manual"
-"""Where the manual is said to be published, so that citations are links."""
+"""The assumed URL of the published manual, so that citations are links."""
 
 _HOST = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Keeping a lighthouse</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
@@ -43,13 +43,13 @@ tender, which comes when the weather allows.</p></main>{script}</body></html>"""
 
 @dataclass(slots=True)
 class Scene:
-    """Everything that stands ready for a picture or a measurement."""
+    """The environment of a picture or a measurement."""
 
     url: str
     browser: Browser
     site: str
     said: ScriptedReply = field(default_factory=lambda: ScriptedReply("It is not known."))
-    """What the model says next."""
+    """The next answer of the model."""
 
     def speak(self, _request: object) -> ScriptedReply:
         return self.said
@@ -57,7 +57,7 @@ class Scene:
 
 @asynccontextmanager
 async def scene(folder: Path) -> AsyncIterator[Scene]:
-    """The manual, read in once and kept in the folder, on a server of this process."""
+    """A server in this process with the manual, which is ingested once into the folder."""
     from playwright.async_api import async_playwright
 
     found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -82,7 +82,7 @@ async def scene(folder: Path) -> AsyncIterator[Scene]:
 
 @asynccontextmanager
 async def _elsewhere() -> AsyncIterator[tuple[str, dict[str, str]]]:
-    """Somebody's site, and what its pages are filled in with."""
+    """A third-party site and the contents of its pages."""
     from fastapi import FastAPI
     from starlette.responses import HTMLResponse
 

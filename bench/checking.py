@@ -1,4 +1,4 @@
-"""How long it takes to check a model's answer: the evidence before it, and the proof of its five sentences after it.
+"""The time to check a model's answer: evidence scoring before it, and verification of its five sentences after it.
 
 python -m bench.checking [--times 40] [--json]
 """
@@ -40,7 +40,7 @@ def processor() -> float:
 
 
 async def timed(work: Callable[[], Awaitable[object]], times: int) -> dict[str, float]:
-    """The median of the milliseconds that passed, and of those the processor worked. The first three warm it up."""
+    """The median of elapsed and of processor milliseconds. The first three runs are for warm-up."""
     passed, worked = [], []
     for turn in range(times + 3):
         before, used = time.perf_counter(), processor()

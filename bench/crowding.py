@@ -1,4 +1,4 @@
-"""Four times as many readers as a server has places.
+"""Four times as many readers as the capacity of a server.
 
 python -m bench.crowding [--places 50] [--seconds 30] [--workers 1] [--arriving 0] [--json]
 
@@ -35,7 +35,7 @@ QUESTION = "How are chunks made?"
 
 @dataclass(slots=True)
 class Crowd:
-    """How long everything took, in milliseconds."""
+    """All durations, in milliseconds."""
 
     answered: list[float] = field(default_factory=list)
     refused: list[float] = field(default_factory=list)
@@ -71,7 +71,7 @@ def measured(folder: Path, *, places: int, seconds: float, workers: int = 1, arr
         settings = {"base_url": provider, "model": "scripted", "retrieval_mode": "prefetch"}
         settings["max_concurrent_requests"] = str(places // workers)
         with served(folder, "--workers", str(workers), **settings) as (url, _):
-            # What the first question loads is nobody's to wait for.
+            # The lazy loading of the first question is not measured.
             asyncio.run(crowd(url, readers=1, seconds=1, arriving=0))
             alone = asyncio.run(crowd(url, readers=places, **went))
             many = asyncio.run(crowd(url, readers=4 * places, **went))

@@ -33,7 +33,7 @@ _FENCE = re.compile(r"^`{3,}.*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What reading one file took. Memory and processor time are those of the process that read it."""
+    """The cost of reading one file: memory and processor time of its process."""
 
     file: str
     pages: int
@@ -41,9 +41,9 @@ class Reading:
     seconds: float
     megabytes: float
     found: float | None
-    """The share of the page's text that came out of the document."""
+    """The recall of the text of the page."""
     right: float | None
-    """The share of what came out that is the page's text."""
+    """The precision of the extracted text."""
 
     def __str__(self) -> str:
         compared = f"  found {self.found:.4f}, right {self.right:.4f}" if self.found is not None else ""
@@ -64,7 +64,7 @@ def main() -> None:
         print(json.dumps(asdict(_measured(given.files[0], given.against))))
         return
     against = ["--against", str(given.against.resolve())] if given.against else []
-    # The highest memory of a process that has ended cannot be told from that of the one before it.
+    # The peak memory of an ended process cannot be separated from that of the previous one.
     commands = (python("-m", "bench.documents", "--one", str(file.resolve()), *against) for file in given.files)
     found = [Reading(**run(command).json()) for command in commands]
     if given.json:

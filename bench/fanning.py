@@ -1,4 +1,4 @@
-"""What a second worker of a Ray cluster is worth: `python -m bench.fanning [--pages N]`.
+"""The gain of a second Ray worker: `python -m bench.fanning [--pages N]`.
 
 A written book is ingested on a cluster of this machine with one worker and with two, in turns, and without a cluster.
 The cluster runs already, as it would elsewhere, so that its start is in none of the times. Needs the extra `ray`.
@@ -30,14 +30,14 @@ WAYS = {"one worker": ("ray", 1), "two workers": ("ray", 2), "no cluster": ("loc
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[str]:
-    """The address of a cluster of two workers, on this machine alone."""
+    """The address of a local cluster of two workers."""
     script = (
         "import ray, sys\n"
         f"context = ray.init(num_cpus=2, include_dashboard=False, _temp_dir={str(folder)!r})\n"
         "print(context.address_info['address'], flush=True)\n"
         "sys.stdin.read()\n"
     )
-    # Whoever joins must bring the cluster's token, and is told so by the same variable.
+    # A client must use the token of the cluster, which is passed in the same variable.
     os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_AUTH_MODE="token")
     with subprocess.Popen(
         [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -1,4 +1,4 @@
-"""A figure: what was measured, what it is held against, and how both were found."""
+"""A metric with its limit and its raw measurements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of the report. A figure without a limit is there for comparison."""
+    """One line of the report. A metric without a limit is for comparison."""
 
     name: str
     value: float
@@ -16,7 +16,7 @@ class Figure:
     at_most: float | None = None
     at_least: float | None = None
     raw: dict[str, Any] = field(default_factory=dict)
-    """The measurements it was made from, as they came."""
+    """The raw measurements."""
 
     @property
     def passed(self) -> bool:

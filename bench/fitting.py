@@ -1,4 +1,4 @@
-"""The weights of the two rules, fitted again: when the book covers a question, and when passages bear out a sentence.
+"""Refits the weights of two rules: when the book covers a question, and when passages support a sentence.
 
 python -m bench.fitting refusal COLLECTIONS [--limit 400] [--seed 1] [--json]
 python -m bench.fitting proof COLLECTIONS [--limit N] [--json]
@@ -52,7 +52,7 @@ STEPS = 50
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The features of two kinds of a collection: those the rule must let through, and those it must not."""
+    """The features of the two kinds of a dataset: those the rule must accept, and those it must reject."""
 
     name: str
     through: Numbers
@@ -60,7 +60,7 @@ class Trial:
 
 
 def fitted(trials: Sequence[Trial], *, ridge: float) -> Numbers:
-    """The bias and the weights of a logistic regression: every collection, and in it both kinds, weighs the same."""
+    """The bias and weights of a logistic regression. All datasets, and both kinds in each, have equal weight."""
     sides = [side for trial in trials for side in (trial.through, trial.turned_away)]
     inputs = _with_bias(np.vstack(sides))
     truth = np.concatenate([np.full(len(side), float(place % 2 == 0)) for place, side in enumerate(sides)])
@@ -76,7 +76,7 @@ def fitted(trials: Sequence[Trial], *, ridge: float) -> Numbers:
 
 
 def report(trials: Sequence[Trial], *, names: Sequence[str], in_force: Numbers, ridge: float) -> dict[str, Any]:
-    """The weights, and what they, those in force, and those fitted elsewhere reach on each collection."""
+    """The weights, and the results of fitted, current and held-out weights on each dataset."""
     everywhere = fitted(trials, ridge=ridge)
     reached = {}
     for trial in trials:
@@ -137,7 +137,7 @@ async def _evidence(subject: BookUnderTest, questions: Sequence[EvalQuestion], n
 
 
 async def proof(given: argparse.Namespace) -> dict[str, Any]:
-    """Each claim compared by meaning, also where the words would do."""
+    """Compare each claim by meaning, even if its words are sufficient."""
     from bythebook.book import Book
 
     trials = []

@@ -33,7 +33,7 @@ _CONFIGURATION = """module.exports = {
 
 @dataclass
 class Found:
-    """What was computed, and what of it the site has."""
+    """The computed URLs and anchors, and those that the site has."""
 
     pages: int = 0
     anchors: int = 0
@@ -44,7 +44,7 @@ class Found:
     skipped: list[str] = field(default_factory=list)
     left_out: int = 0
     unpublished: list[str] = field(default_factory=list)
-    """Pages of the site that no document was found for."""
+    """Pages of the site without a document."""
 
 
 def main() -> None:
@@ -98,7 +98,7 @@ async def _compared(project: Project, site: Path, url: str) -> Found:
     sitemap = _sitemap(site)
     for entry in listed:
         if not entry.url.startswith(url):
-            continue  # A file of the repository, which no site has.
+            continue  # A file of the repository that is not published.
         found.pages += 1
         if sitemap:
             found.in_sitemap += 1
@@ -141,7 +141,7 @@ def _sitemap(site: Path) -> set[str]:
 
 
 def _file(site: Path, path: str) -> Path | None:
-    """The file a plain web server would send for a path."""
+    """The file that a static web server would send for a path."""
     here = site / path.strip("/")
     choices = (here, here.with_name(here.name + ".html"), here / "index.html")
     return next((file for file in choices[2 if path.endswith("/") else 0 :] if file.is_file()), None)

@@ -1,4 +1,4 @@
-"""Reading a book in: against the bare runtime, against peers, again unchanged, and with one page edited."""
+"""Ingest: against the bare runtime, against peers, unchanged, and with one edited page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EDIT = "\nA lamp keeper trims the wick of the ninth lantern at dusk, whatever th
 
 
 def figures(work: Path, *, docs: Path, index: Path) -> Iterator[Figure]:
-    """Everything about ingest. Leaves the book at `index`."""
+    """All ingest benchmarks. The book remains at `index`."""
     texts = work / "texts.json"
     run(python("-m", "bench.cut", str(docs), str(texts)))
     yield from _against_peers(work, texts)

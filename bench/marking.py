@@ -1,4 +1,4 @@
-"""Marks in the HTML of a generated site, set without the readers that are measured by them.
+"""Marks in the HTML of a generated site, set independently of the readers that are measured with them.
 
 Every text of a page gets a word of its own: one that says it belongs to the navigation around the page, or one that
 says it is content. What a theme puts around its content is known from the theme; everything outside of `main` is.
@@ -95,7 +95,7 @@ class _Marker(_Reader):
 
 
 def mark(html: str, *, name: str) -> Marked:
-    """The page with a mark behind every text. `name` makes the marks of its content its own."""
+    """The page with a mark after every text. `name` makes the marks of its content unique."""
     result = Marked(html)
     pieces, last = [], 0
     for number, (place, navigation) in enumerate(_Marker(html).found):

@@ -1,4 +1,4 @@
-"""`python -m bench.pictures`: the pictures of the reader's side in the manual, taken anew."""
+"""`python -m bench.pictures`: takes the screenshots of the manual again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 WHERE = ROOT / "docs" / "pictures"
 MOST_BYTES = 400_000
-"""What all of them may weigh together: they travel with the package."""
+"""The maximum total size: the pictures are part of the package."""
 
 QUESTION = "How is an answer proven?"
 ANSWER = ScriptedReply(
@@ -51,7 +51,7 @@ async def _take(
     context = await ready.browser.new_context(**options)
     page = await context.new_page()
     await steps(ready, page)
-    # Only what stands still: a picture taken twice is the same.
+    # Without animations, so that the pictures are reproducible.
     await page.screenshot(path=path, animations="disabled", caret="hide")
     await context.close()
     print(path.name)

@@ -1,4 +1,4 @@
-"""Child processes and what they took."""
+"""Child processes and their cost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Took:
     """One run of a process, in seconds and bytes."""
 
     first_output: float
-    """Until the first byte on standard output, or the end where there was none."""
+    """The time to the first byte on standard output, or to the end."""
     wall: float
     cpu: float
     peak_memory: int
@@ -38,16 +38,16 @@ def python(*arguments: str) -> list[str]:
 
 
 def bythebook(*arguments: str | Path) -> list[str]:
-    """The command as it is installed beside this Python, or else as a module."""
+    """The command as installed with this Python, or as a module."""
     script = Path(sys.executable).with_name("bythebook")
     command = [str(script)] if script.exists() else python("-m", "bythebook")
     return [*command, *map(str, arguments)]
 
 
 def run(command: Sequence[str]) -> Took:
-    """Run a process to its end. Its failure is ours."""
+    """Run a process to its end. Raise if it fails."""
     started = time.perf_counter()
-    # Not through the subprocess module's own wait: this one also says what the process used.
+    # os.wait4 also returns the resource usage, unlike the wait of subprocess.
     with subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE) as process:
         if process.stdout is None:
             raise AssertionError("its output is a pipe")
@@ -63,12 +63,12 @@ def run(command: Sequence[str]) -> Took:
 
 
 def environment() -> dict[str, str]:
-    """This environment, but compiled files are kept: who installs a package has them."""
+    """This environment with bytecode caching, as in an installation."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def in_turns(commands: Mapping[str, Sequence[str]], *, rounds: int) -> dict[str, list[Took]]:
-    """Run each command once in each round, so that all meet the same weather. The first round is not counted."""
+    """Run each command once per round, so that all have the same conditions. The first round is for warm-up."""
     taken: dict[str, list[Took]] = {name: [] for name in commands}
     for number in range(rounds + 1):
         for name, command in commands.items():

@@ -1,4 +1,4 @@
-"""Readers: as many as one likes, at so little cost that on two cores it is the server that is measured."""
+"""Cheap simulated readers, so that on two cores the server is the bottleneck."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Heard:
 
 
 async def post(url: str, body: dict[str, Any], *, first: bytes, last: bytes = b"\0") -> Heard:
-    """Send JSON and read to the end, or to `last`; the first word has come when `first` has."""
+    """Send JSON and read to the end, or to `last`. `first` marks the first word."""
     data = json.dumps(body).encode()
     head = f"content-type: application/json\r\ncontent-length: {len(data)}\r\n"
     return await _exchange("POST", url, head.encode() + b"\r\n" + data, first=first, last=last)
@@ -60,7 +60,7 @@ async def _exchange(method: str, url: str, rest: bytes, *, first: bytes, last: b
 
 
 def questions(seed: int) -> list[str]:
-    """A few thousand different questions about the manual, each in words that stand beside each other in it."""
+    """A few thousand different questions of adjacent words of the manual."""
     chance = random.Random(seed)  # noqa: S311 - the same every time
     found = []
     for page in sorted(DOCS.rglob("*.md")):
@@ -73,12 +73,12 @@ def questions(seed: int) -> list[str]:
 async def crowd(
     turn: Callable[[int], Awaitable[Heard]], *, readers: int, seconds: float, thinking: tuple[float, float]
 ) -> list[Heard]:
-    """What so many readers hear who go on asking for so long, and think before each question."""
+    """The answers of readers that ask for `seconds` and think before each question."""
     until, heard = time.perf_counter() + seconds, list[Heard]()
 
     async def read(number: int) -> None:
         chance = random.Random(number)  # noqa: S311 - the same every time
-        # Not all at once: people do not come that way.
+        # The readers start staggered, as real ones do.
         await asyncio.sleep(chance.uniform(0, thinking[1]))
         while time.perf_counter() < until:
             heard.append(await turn(number))

@@ -1,4 +1,4 @@
-"""`python -m bench.reading`: what the reader's side weighs, how soon it heeds a click, and how smoothly it streams."""
+"""`python -m bench.reading`: size, response time and streaming smoothness of the widget."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def figures(ready: Scene) -> AsyncIterator[Figure]:
 
 
 async def _clicks(ready: Scene) -> Figure:
-    """From the click on the button to a question that can be typed, seen on the screen."""
+    """The time from the click on the button to a visible input field."""
     taken = []
     for _ in range(ROUNDS):
         page = await ready.browser.new_page()
@@ -94,7 +94,7 @@ async def _clicks(ready: Scene) -> Figure:
 
 
 async def _streaming(ready: Scene) -> Figure:
-    """The share of frames that did not come in time while a long answer streams, beside a page that does nothing."""
+    """The fraction of late frames while a long answer streams, compared with an idle page."""
     page = await ready.browser.new_page()
     await page.goto(ready.url)
     await page.locator(".offer").first.wait_for()
@@ -115,14 +115,14 @@ async def _streaming(ready: Scene) -> Figure:
 
 
 async def _dropped(page: Page) -> float:
-    """How many per cent of the frames of a screen with 60 a second are missing."""
+    """The percentage of missing frames at 60 frames per second."""
     at: list[float] = await page.evaluate("window.frames_at")
     due = (at[-1] - at[0]) / (1000 / 60)
     return 100 * max(0.0, 1 - (len(at) - 1) / due)
 
 
 async def _axe(ready: Scene) -> Figure:
-    """What axe finds on page and widget, open and answered, in light and dark."""
+    """The findings of axe on page and widget, in light and dark mode."""
     from axe_playwright_python.async_playwright import Axe
 
     seen: dict[str, int] = {}

@@ -45,7 +45,7 @@ async def measure(given: argparse.Namespace) -> dict[str, Any]:
         stack.push_async_callback(endpoint.close)
         generator = AnswerGenerator(config, endpoint)
         for done, (question, rewrite, history) in enumerate(asked, start=1):
-            # Readers think before they ask; and some servers close a connection behind an answer.
+            # A pause as of a reader. Some servers close the connection after an answer.
             await asyncio.sleep(THINKING_SECONDS)
             before = perf_counter()
             rewritten, _ = await generator.rewrite_question(question, history, deadline=Deadline.after(ENOUGH_SECONDS))

@@ -69,7 +69,7 @@ class Known:
 
 
 def build(folder: Path, *, chunks: int) -> None:
-    """Write a shard of that many chunks, unless it is there."""
+    """Write a shard of that many chunks, unless it exists."""
     if (folder / "done").exists():
         return
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What a model says about a book, sentence by sentence, beside what the proof says of it: for a person to judge.
+"""The sentences of a model with their verification, for human judgement.
 
 python -m bench.sentences FOLDER QUESTIONS --base-url URL --model NAME > judged.md
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bythebook import AgentResponse
 
 PASSAGES = 3
-"""As many as a small model on one thread reads in time."""
+"""The number that a small model on one thread can process in time."""
 PATIENT = 900.0
 
 
@@ -49,7 +49,7 @@ async def ask(given: argparse.Namespace) -> None:
 
 
 def written(number: int, question: str, response: AgentResponse) -> Iterator[str]:
-    """One answer, to be read by a person."""
+    """Format one answer."""
     yield f"\n## {number}. {question}\n"
     yield f"{response.outcome}, {response.model}, confidence {response.metadata.confidence or 0:.2f}"
     for sentence in response.metadata.proof:

@@ -1,4 +1,4 @@
-"""How the server keeps up with fifty readers, and what it adds to a model's first word.
+"""The throughput of the server with fifty readers, and the latency it adds to the first word of a model.
 
 python -m bench.serving [--readers 50] [--seconds 30] [--workers 1] [--only extractive|model] [--json]
 
@@ -39,7 +39,7 @@ UNLIMITED = "1000000/second"
 
 @contextmanager
 def served(folder: Path, *arguments: str, **settings: str) -> Iterator[tuple[str, int]]:
-    """The address and the process of a server for the manual, which is read in if it has not been."""
+    """The URL and process of a server for the manual, which is ingested if necessary."""
     settings |= {"rate_limit_address": UNLIMITED, "log_level": "warning", "max_conversation_turns": "100000"}
     variables = {f"BYTHEBOOK_{name.upper()}": value for name, value in settings.items()}
     command = bythebook("serve", "--json", "--port", "0", "--data-dir", folder, *arguments)
@@ -54,7 +54,7 @@ def served(folder: Path, *arguments: str, **settings: str) -> Iterator[tuple[str
 
 @contextmanager
 def model() -> Iterator[str]:
-    """The address of a model that says the same to everyone, at its own pace, in a process of its own."""
+    """The URL of a scripted model with fixed delays in a separate process."""
     command = python("-m", "bythebook.testing", "--port", "0", "--text", SPOKEN, *DELAYS)
     with subprocess.Popen(command, cwd=ROOT, env=environment(), stderr=subprocess.PIPE, text=True) as process:
         if process.stderr is None:
@@ -71,7 +71,7 @@ async def sessions(url: str, readers: int) -> list[str]:
 
 
 async def asking(url: str, readers: int, *, stream: bool) -> Callable[[int], Awaitable[Heard]]:
-    """A turn of a reader in a session of its own, with a question nobody has asked before."""
+    """A turn in a new session with a new question."""
     mine, every, number = await sessions(url, readers), questions(readers), count()
 
     async def turn(reader: int) -> Heard:
@@ -86,13 +86,13 @@ async def asking(url: str, readers: int, *, stream: bool) -> Callable[[int], Awa
 
 
 def directly(url: str) -> Callable[[int], Awaitable[Heard]]:
-    """The same model, asked without us."""
+    """A direct call of the same model."""
     body = {"model": "m", "messages": [{"role": "user", "content": "Tell me."}], "stream": True}
     return lambda _reader: post(f"{url}/chat/completions", body, first=b'"content": "An', last=b"[DONE]")
 
 
 def memory(pid: int) -> float:
-    """What the process and those it has started use, in megabytes; what they share is counted once."""
+    """The memory of the process and its children in megabytes. Shared memory is counted once."""
     started = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     rollups = (Path(f"/proc/{each}/smaps_rollup").read_text().splitlines() for each in (pid, *started))
     return sum(int(line.split()[1]) for lines in rollups for line in lines if line.startswith("Pss:")) / 1000
@@ -129,13 +129,13 @@ def with_a_model(folder: Path, given: argparse.Namespace) -> Iterator[Figure]:
 
 async def _both(url: str, provider: str, given: argparse.Namespace) -> tuple[list[float], list[float]]:
     turn = await asking(url, given.readers, stream=True)
-    await turn(0)  # what the first question to a model loads is not for the others to wait for
+    await turn(0)  # warm-up: the first question loads modules
     both = [
         crowd(each, readers=given.readers, seconds=given.seconds, thinking=THINKING)
         for each in (turn, directly(provider))
     ]
     ours, direct = await asyncio.gather(*both)
-    # Some questions the book does not cover: those never come to the model.
+    # Uncovered questions do not reach the model.
     spoken = [heard.first for heard in ours if b"event: delta" in heard.body]
     return spoken, [heard.first for heard in direct]
 

@@ -49,7 +49,7 @@ AT_FULL_SPEED = CrawlLimits(private=True, delay=0.0)
 
 @contextmanager
 def shown(folder: Path, log: Path) -> Iterator[str]:
-    """The folder behind an address of this machine."""
+    """Serve the folder at a local URL."""
     with subprocess.Popen(
         python("-m", "bench.static_site", str(folder), str(log)), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as server:
@@ -84,7 +84,7 @@ async def chunks_of(pages: list[Page], work: Path) -> list[Chunk]:
 
 
 def ingest(url: str, index: Path, *more: str, delay: float = 0.0) -> dict[str, Any]:
-    """The whole command, as a person runs it."""
+    """Run the complete command."""
     command = [*bythebook("ingest", url, "--data-dir", index, "--json", "--allow-private"), *more]
     environment = {"BYTHEBOOK_SITE_DELAY": str(delay)}
     started = time.perf_counter()
@@ -100,7 +100,7 @@ def _with(more: dict[str, str]) -> dict[str, str]:
 
 
 def ingested(name: str, root: Path, work: Path) -> Iterator[Figure]:
-    """The command itself, and what `status` says of the sitemap."""
+    """Run the command, and read the coverage of the sitemap from `status`."""
     listed = len(re.findall(r"<loc>", (root / "sitemap.xml").read_text(encoding="utf-8")))
     index = work / f"index-{name}"
     with shown(root, work / f"{name}.log") as url:
@@ -119,7 +119,7 @@ def ingested(name: str, root: Path, work: Path) -> Iterator[Figure]:
 
 
 def faithful(name: str, root: Path, work: Path) -> Iterator[Figure]:
-    """Anchors and listings, held against the HTML as it was served."""
+    """Compare anchors and code listings with the served HTML."""
     with shown(root, work / f"{name}.log") as url:
         pages = asyncio.run(read_site(url))
     chunks = asyncio.run(chunks_of(pages, work))
@@ -143,7 +143,7 @@ def _listings(page: Page) -> list[str]:
 
 
 def _shape(listing: str) -> str:
-    """To the character, but for blank lines at both ends, and invisible characters."""
+    """Exact comparison, except for outer blank lines and invisible characters."""
     return re.sub("[\u00ad\u200b\u2060\ufeff]", "", listing.replace("\r", "")).strip("\n").rstrip()
 
 
@@ -186,7 +186,7 @@ def unsurrounded(name: str, root: Path, work: Path) -> Iterator[Figure]:
 
 
 def as_its_sources(root: Path, sources: Path, work: Path) -> Iterator[Figure]:
-    """The same book, from its published pages and from its files."""
+    """Compare the book from its published pages with the book from its files."""
     folder = Folder(sources / "docs", site_url=f"{PUBLISHED}/docs", style=Style.DOCUSAURUS)
     with shown(root, work / "same.log") as url, closing(Website(url, limits=AT_FULL_SPEED, site_url=PUBLISHED)) as site:
         published = {page.url: page for page in asyncio.run(pages_of(site))}
@@ -204,7 +204,7 @@ def as_its_sources(root: Path, sources: Path, work: Path) -> Iterator[Figure]:
     yield Figure("pages whose text is the same to the character", exact / len(both), unit="", raw={"pages": exact})
     listings = [Counter(map(_shape, _listings(page))) for page in (published[url] for url in both)]
     theirs = [Counter(map(_shape, _listings(page))) for page in (written[url] for url in both)]
-    # What a script draws in the browser is in the Markdown and not in the HTML.
+    # Content that a script renders in the browser is in the Markdown but not in the HTML.
     wrong = sum(sum((a - b).values()) for a, b in zip(listings, theirs, strict=True))
     raw = {"listings": sum(map(Counter.total, listings))}
     raw["drawn by a script, in the Markdown only"] = sum(map(Counter.total, theirs)) - raw["listings"]
@@ -216,7 +216,7 @@ def _same(chunk: Chunk) -> tuple[str, str, str, str]:
 
 
 def quick(roots: list[Path], work: Path) -> Iterator[Figure]:
-    """Pages a second, apart from embedding: of reading alone, and of fetching and reading."""
+    """Pages per second without embedding: reading only, and fetching and reading."""
     from bythebook.sources.readers import html
 
     texts = [file.read_text(encoding="utf-8") for root in roots for file in root.rglob("*.html")]
@@ -241,7 +241,7 @@ async def _listed(site: Website) -> list[ListedPage]:
 
 
 def edited(work: Path, *, dated: bool) -> Iterator[Figure]:
-    """One page of many is changed. With `dated` the sitemap says when each page was."""
+    """Change one of many pages. With `dated` the sitemap has modification dates."""
     root, index, log = work / f"many-{dated}", work / f"many-{dated}-index", work / f"many-{dated}.log"
     _write_site(root)
     with shown(root, log) as url:

@@ -27,7 +27,7 @@ def figures(lock: Path) -> Iterator[Figure]:
 
 
 def _size(name: str) -> int:
-    """The bytes of a package's files, none for one that this platform does not install."""
+    """The size of the files of a package. 0 if this platform does not install it."""
     try:
         files = distribution(name).files or ()
     except PackageNotFoundError:

@@ -55,7 +55,7 @@ def misspelt(question: str, chance: random.Random) -> str:
 
 
 async def as_it_is(subject: BookUnderTest, text: str) -> list[str]:
-    """The documents that are found for the very letters of the text."""
+    """The documents that are found for the unmodified text."""
     wanted = [(await subject.book.embedder.embed_query(text), text)]
     return await subject.documents_of(
         await rank_candidates(subject.snapshot, wanted, limit=CANDIDATES, filters=NO_FILTERS)
@@ -63,7 +63,7 @@ async def as_it_is(subject: BookUnderTest, text: str) -> list[str]:
 
 
 async def slips(subject: BookUnderTest, questions: Sequence[EvalQuestion]) -> dict[str, float]:
-    """nDCG@10 of the questions as they were asked, and of misspelt ones without and with what we do about it."""
+    """nDCG@10 of the original questions, and of misspelt ones without and with spelling correction."""
     chance = random.Random(7)  # noqa: S311 - the same every time
     found: dict[str, list[float]] = {"as asked": [], "misspelt, as it is": [], "misspelt, put right": []}
     for question in questions:
@@ -75,7 +75,7 @@ async def slips(subject: BookUnderTest, questions: Sequence[EvalQuestion]) -> di
 
 
 async def names(subject: BookUnderTest) -> dict[str, float]:
-    """How often a chunk with the name comes first, and among the first five."""
+    """How often a chunk with the name is first, and in the first five."""
     where: dict[str, set[str]] = {}
     ids = subject.snapshot.catalog.all_chunk_ids()
     for first in range(0, len(ids), 500):

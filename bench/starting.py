@@ -1,4 +1,4 @@
-"""From the start of a process to its first answer, and what the smallest commands cost."""
+"""The time from the start of a process to its first answer, and the cost of the smallest commands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BASE = "import onnxruntime, tokenizers, qdrant_edge"
 
 
 def answers(books: Mapping[str, tuple[Path, str]], *, rounds: int) -> Iterator[Figure]:
-    """The first answer of each book, given as where it is and what to ask it."""
+    """The first answer of each book. `books` has the folder and the question of each."""
     commands = {"base": python("-c", BASE)}
     commands |= {name: bythebook("ask", question, "--data-dir", index) for name, (index, question) in books.items()}
     taken = in_turns(commands, rounds=rounds)
@@ -30,7 +30,7 @@ def answers(books: Mapping[str, tuple[Path, str]], *, rounds: int) -> Iterator[F
 
 
 def smallest(*, rounds: int) -> Iterator[Figure]:
-    """What it costs to import the package and to be shown help."""
+    """The cost of importing the package and of `--help`."""
     commands = {"import bythebook": python("-c", "import bythebook"), "bythebook --help": bythebook("--help")}
     for name, taken in in_turns(commands, rounds=rounds).items():
         raw = {"wall s": median(taken, lambda took: took.wall)}

@@ -1,4 +1,4 @@
-"""A folder as a host of static sites shows it: `python -m bench.static_site FOLDER LOG` prints its port.
+"""A static web server: `python -m bench.static_site FOLDER LOG` prints its port.
 
 It knows addresses without an ending, entity tags and `304 Not Modified`, and writes a line for each request.
 """

@@ -1,4 +1,4 @@
-"""Hold a conversation about a book with a model, check every citation, and write it all down as Markdown.
+"""Hold a conversation about a book with a model, check every citation, and print it as Markdown.
 
 python -m bench.transcript model FOLDER --base-url URL --model NAME > docs/transcripts/physical-ai.md
 python -m bench.transcript tools > docs/transcripts/tool-calling.md
@@ -80,7 +80,7 @@ SEARCHED = (
 
 @dataclass(slots=True)
 class Held:
-    """A conversation that was held: its turns as they are kept, and whether each citation stands where it says."""
+    """A finished conversation: its stored turns, and whether each citation is exact."""
 
     turns: list[ConversationTurn]
     checked: dict[int, list[bool]] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class Held:
 
 
 async def hold(book: Book, questions: Sequence[str]) -> Held:
-    """Ask everything in one session, or what an interrupted run has left. A turn that fails is kept as failed."""
+    """Ask all questions in one session, or the rest of an interrupted run. A failed turn is stored as failed."""
     conversations = await book.conversations()
     begun = [known.id for known in await conversations.latest(user_id="", limit=1)]
     session = begun[0] if begun else (await book.conversation()).id
@@ -109,7 +109,7 @@ async def hold(book: Book, questions: Sequence[str]) -> Held:
 
 
 def _ended(turns: Sequence[ConversationTurn]) -> list[ConversationTurn]:
-    """The turns that came to their end: nobody interrupted them."""
+    """The turns that were not interrupted."""
     return [turn for turn in turns if turn.response or (turn.state is TurnState.FAILED and turn.error != "cancelled")]
 
 
@@ -121,7 +121,7 @@ def _citations(turn: ConversationTurn) -> list[Citation]:
 
 
 def summary(held: Held) -> Iterator[str]:
-    """The conversation in figures, as a table."""
+    """The metrics of the conversation as a table."""
     outcomes = Counter(turn.response["outcome"] if turn.response else str(turn.state) for turn in held.turns)
     off_topic = [turn for turn in held.turns if turn.question in OFF_TOPIC]
     refused = [turn for turn in held.turns if turn.response and turn.response["outcome"] == "refused"]
@@ -141,7 +141,7 @@ def summary(held: Held) -> Iterator[str]:
 
 
 def told(turn: ConversationTurn, stood: Sequence[bool]) -> Iterator[str]:
-    """One turn, to be read."""
+    """Format one turn."""
     yield from (f"## {turn.number}. {turn.question}", "")
     if turn.standalone_question not in ("", turn.question):
         yield from (f"Searched for: *{turn.standalone_question}*", "")
@@ -173,7 +173,7 @@ def _line(text: str) -> str:
 
 
 async def with_a_model(given: argparse.Namespace, data: Path) -> str:
-    """The conversation with a real model, which is handed the passages."""
+    """The conversation with a real model, which gets the passages in its prompt."""
     settings = Settings(
         data_dir=data,
         site_url="https://book.example/",
@@ -205,7 +205,7 @@ async def with_a_model(given: argparse.Namespace, data: Path) -> str:
 
 
 def careless(request: CompletionRequest) -> ScriptedReply:
-    """Search as an obedient model does, but ask for far too much at first for one of the questions."""
+    """Search like the cooperative model, but with an invalid `top_k` first for one of the questions."""
     said = str(request.messages[-1].get("content"))
     if request.tools and said == TOO_MUCH:
         return ScriptedReply(
@@ -217,7 +217,7 @@ def careless(request: CompletionRequest) -> ScriptedReply:
 
 
 async def with_tools(data: Path) -> str:
-    """The conversation with the scripted model, which searches by itself."""
+    """The conversation with the scripted model, which calls the search tool."""
     async with ScriptedServer(careless) as server:
         settings = Settings(
             data_dir=data,

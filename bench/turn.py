@@ -1,4 +1,4 @@
-"""What one turn with a model costs us, beside the bare Agents SDK and the bare client.
+"""The processor time of a turn with a model, compared with the bare Agents SDK and the bare client.
 
 python -m bench.turn [--turns 40] [--json]
 """
@@ -36,7 +36,7 @@ LIMITS = {"tool": 1.2, "prefetch": 0.8}
 
 
 def script(request: CompletionRequest) -> ScriptedReply:
-    """Ask for a search first, where there is a tool for it; then answer in some sixty tokens."""
+    """Call the search tool if there is one, then answer with about sixty tokens."""
     messages = request.body["messages"]
     if request.body.get("tools") and messages[-1]["role"] != "tool":
         return ScriptedReply(
@@ -54,7 +54,7 @@ async def serve() -> None:
 
 @contextmanager
 def served() -> Iterator[str]:
-    """The server in a process of its own, so that its work is not counted as ours."""
+    """The server in a separate process, so that its processor time is not counted."""
     command = [sys.executable, "-m", "bench.turn", "--serve"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         if process.stdout is None or process.stdin is None:
@@ -71,7 +71,7 @@ def cpu() -> float:
 
 
 async def measured(work: dict[str, Callable[[], Awaitable[None]]], turns: int) -> dict[str, float]:
-    """Milliseconds of processor time for a turn of each kind: the median, the kinds taking turns."""
+    """The median processor milliseconds of a turn of each kind. The kinds alternate."""
     spent: dict[str, list[float]] = {name: [] for name in work}
     for turn in range(turns + 3):
         for name, once in work.items():
@@ -134,7 +134,7 @@ async def compare(turns: int) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp())
     try:
         with served() as base_url:
-            # Processor time is what is measured: a machine that is busy with something else is no reason to give up.
+            # Processor time is measured, so a busy machine must not cause a timeout.
             patient = {"first_token_seconds": 60.0, "answer_seconds": 120.0}
             chosen = {"data_dir": folder, "base_url": base_url} | patient
             tool = Book.open(Settings.load(chosen | {"retrieval_mode": "tool"}))

@@ -1,4 +1,4 @@
-"""Two processes that run in turns, so that whatever else the machine does falls on both of them alike."""
+"""Two processes that run alternately, so that other load on the machine affects both equally."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TURN, LOOK = 0.5, 0.005
 
 
 class Runner:
-    """A process that is stopped except in its turns, and how long it has run in them."""
+    """A process that is stopped outside of its turns, and its total running time."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command
@@ -31,7 +31,7 @@ class Runner:
         self._process.send_signal(signal.SIGSTOP)
 
     def hold_when_ready(self) -> None:
-        """Let it run until it prints something, by which it says that what it is measured for comes next."""
+        """Run it until it prints a line, which marks the start of the measured part."""
         while not os.fstat(self._output.fileno()).st_size:
             if self._process.poll() is not None:
                 raise SystemExit(f"{' '.join(self._command)} ended before it began")
@@ -39,7 +39,7 @@ class Runner:
         self.hold()
 
     def turn(self) -> bool:
-        """Let it run for a moment. Says whether it goes on."""
+        """Run it for one time slice. False if it has ended."""
         started = time.perf_counter()
         self._process.send_signal(signal.SIGCONT)
         pid = 0
@@ -69,7 +69,7 @@ class Runner:
 
 
 def in_turns_to_the_end(*runners: Runner) -> None:
-    """Run all of them, a moment each, until the last one ends."""
+    """Run all processes in time slices until the last one ends."""
     running = list(runners)
     while running:
         running = [runner for runner in running if runner.turn()]

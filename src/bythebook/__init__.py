@@ -6,8 +6,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bythebook.answers import AgentRequest, AgentResponse, Outcome, ResponseMetadata
-    from bythebook.answers.events import AnswerCompleted, SourcesFound, State, StateChanged, TextDelta
+    from bythebook.answers import (
+        AgentRequest,
+        AgentResponse,
+        AnswerCompleted,
+        Outcome,
+        ResponseMetadata,
+        SourcesFound,
+        State,
+        StateChanged,
+        TextDelta,
+    )
     from bythebook.book import Book
     from bythebook.errors import (
         BookError,
@@ -57,9 +66,18 @@ __all__ = [
 
 # Lazy imports: each name is imported on first use, so that importing the package is cheap.
 _MODULES = {
-    "bythebook.answers": ("AgentRequest", "AgentResponse", "Outcome", "ResponseMetadata"),
+    "bythebook.answers": (
+        "AgentRequest",
+        "AgentResponse",
+        "Outcome",
+        "ResponseMetadata",
+        "AnswerCompleted",
+        "StateChanged",
+        "TextDelta",
+        "SourcesFound",
+        "State",
+    ),
     "bythebook.book": ("Book",),
-    "bythebook.answers.events": ("AnswerCompleted", "StateChanged", "TextDelta", "SourcesFound", "State"),
     "bythebook.errors": (
         "BookError",
         "ConfigurationError",

@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING, Literal
 from bythebook.embeddings.factory import open_local, open_remote_embedder
 from bythebook.embeddings.minilm.embedder import EMBEDDER_ID
 from bythebook.errors import Conflict, InputError, NotFound
-from bythebook.index.backends import IndexLocation, connect_qdrant, import_client, open_backend, qdrant_backend
+from bythebook.index.backends import (
+    IndexLocation,
+    QdrantBackend,
+    connect_qdrant,
+    import_client,
+    open_backend,
+    qdrant_backend,
+)
 from bythebook.index.catalog import Catalog
-from bythebook.index.coverage import load_coverage
-from bythebook.index.generations import Generations
-from bythebook.index.provider import CATALOG_FILE
-from bythebook.sources import Coverage
+from bythebook.index.generations import Generations, load_coverage
+from bythebook.index.provider import CATALOG_FILE, IndexSnapshot
+from bythebook.sources import Coverage, ExcludedPage, SkippedPage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -22,12 +28,9 @@ if TYPE_CHECKING:
 
     from bythebook.embeddings import EmbedderId
     from bythebook.index import Calibration
-    from bythebook.index.backends import QdrantBackend
-    from bythebook.index.provider import IndexSnapshot
     from bythebook.index.qdrant.generations import ServerGeneration
     from bythebook.ingest.attach import AttachReport
     from bythebook.settings import Settings
-    from bythebook.sources import ExcludedPage, SkippedPage
     from bythebook.telemetry import Progress
 
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Self
 
-from bythebook.answers import AgentRequest
+from bythebook.answers import AgentRequest, AgentResponse, Event
 from bythebook.embeddings.cache import CachedEmbedder
 from bythebook.embeddings.factory import open_local, open_remote_embedder
 from bythebook.embeddings.minilm.embedder import EMBEDDER_ID
 from bythebook.errors import DeadlineExceeded, NotFound, QdrantConnectionError, RateLimited, Unavailable
 from bythebook.feedback.answer_log import AnswerLog
-from bythebook.index import NO_FILTERS
-from bythebook.index.backends import open_backend
-from bythebook.index.provider import IndexProvider
+from bythebook.index import NO_FILTERS, Filters
+from bythebook.index.backends import IngestWorkspace, open_backend
+from bythebook.index.provider import IndexProvider, IndexSnapshot
 from bythebook.qa.pipeline import AnswerPipeline
 from bythebook.qa.request import StageTimer
 from bythebook.retrieval.retriever import Retriever
@@ -27,13 +27,10 @@ from bythebook.upstream.deadline import Deadline
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
     from types import TracebackType
 
     from bythebook.access.api_keys import ApiKeyStore
-    from bythebook.answers import AgentResponse
-    from bythebook.answers.events import Event
     from bythebook.chunking.splitter import ChunkSizes
     from bythebook.conversations import Conversation, Conversations
     from bythebook.conversations.followups import Exchange
@@ -42,9 +39,6 @@ if TYPE_CHECKING:
     from bythebook.embeddings.minilm.embedder import PendingSession
     from bythebook.feedback import GapReport
     from bythebook.feedback.ratings import AnswerLogEntry, Feedback, Rating, RatingStore
-    from bythebook.index import Filters
-    from bythebook.index.backends import IngestWorkspace
-    from bythebook.index.provider import IndexSnapshot
     from bythebook.ingest import IngestReport
     from bythebook.ingest.pipeline import IngestContext, IngestEngine
     from bythebook.llm.config import AgentConfig

@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from bythebook.embeddings.config import LOCAL, EmbedderConfig, EmbedderLimits, find_provider
+from bythebook.embeddings.config import LOCAL, EmbedderConfig, EmbedderLimits, EmbeddingProvider, find_provider
 from bythebook.errors import ConfigurationError, InputError
 from bythebook.llm.config import ALIASES, AgentConfig, Followups, Unsupported
 from bythebook.llm.providers import NO_KEY_NEEDED, Mode
 from bythebook.serialization import to_json
 
 if TYPE_CHECKING:
-    from bythebook.embeddings.config import EmbeddingProvider
     from bythebook.index.backends import IndexConfig
     from bythebook.sources.factory import SourceOptions
 

@@ -92,7 +92,8 @@ def test_invalid_values_are_rejected(make: Callable[..., object], fields: dict[s
     ],
 )
 def test_valid_values_are_accepted(make: Callable[..., object], fields: dict[str, Any]) -> None:
-    make(**fields)
+    made = make(**fields)
+    assert all(getattr(made, name) == (value.strip() if name == "query" else value) for name, value in fields.items())
 
 
 def test_request_defaults() -> None:

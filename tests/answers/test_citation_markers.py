@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from bythebook.answers.citation_markers import CitationResolver, render_numbers
-from bythebook.answers.preview import AnswerPreview
-from bythebook.answers.sanitizer import sanitize
+from bythebook.answers.sanitizer import AnswerPreview, sanitize
 from tests.support.retrieval_results import found
 
 RESULTS = found("Nodes talk.", "Topics carry messages.", "Isaac Sim is a simulator.")

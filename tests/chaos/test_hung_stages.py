@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import pytest
 
 from bythebook import AgentRequest
-from bythebook.answers.events import TextDelta
+from bythebook.answers import TextDelta
 from bythebook.conversations import Conversation, Conversations, Message, TurnState
 from bythebook.conversations.store import open_conversations
 from bythebook.embeddings.minilm.embedder import EMBEDDER_ID, local_embedder

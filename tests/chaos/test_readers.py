@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from bythebook import AgentRequest, AgentResponse, Book, Settings
-from bythebook.answers.events import AnswerCompleted
+from bythebook.answers import AnswerCompleted
 from bythebook.conversations import ConversationTurn, TurnState
 from bythebook.errors import BookError
 

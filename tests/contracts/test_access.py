@@ -26,7 +26,7 @@ from tests.support.rate_limit_process import passes, spawn
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from bythebook.answers.events import Event
+    from bythebook.answers import Event
 
 T = TypeVar("T")
 

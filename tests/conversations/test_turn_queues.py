@@ -36,7 +36,10 @@ async def test_a_wake_before_the_wait_is_not_lost() -> None:
 
 
 async def test_waking_an_empty_queue_does_nothing() -> None:
-    TurnQueues().wake("this")
+    queues = TurnQueues()
+    queues.wake("this")
+    async with asyncio.timeout(5), queues.acquire("this") as queue:
+        assert queue is not None
 
 
 async def test_a_cancelled_waiter_leaves_no_state() -> None:

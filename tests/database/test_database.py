@@ -117,6 +117,7 @@ async def test_a_file_that_is_not_a_database_is_a_configuration_error(tmp_path: 
 async def test_the_folder_of_the_database_file_is_created(tmp_path: Path) -> None:
     async with open_conversations(f"sqlite:///{tmp_path}/new/100 %/conversations.db") as conversations:
         await conversations.create(STARTED)
+    assert (tmp_path / "new" / "100 %" / "conversations.db").is_file()
 
 
 async def test_a_locked_file_is_unavailable_until_it_is_released(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from bythebook.chunking.splitter import ChunkSizes, split_page
 from bythebook.embeddings.minilm.embedder import local_embedder
-from bythebook.embeddings.tokens import count_tokens
+from bythebook.embeddings.remote import count_tokens
 from bythebook.ingest.ray_workers import EmbedWorker, ReadWorker
 from bythebook.sources import ListedPage, PageSource
 from bythebook.sources.folder import Folder

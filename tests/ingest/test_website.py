@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bythebook.errors import BookError
-from bythebook.index.coverage import load_coverage
+from bythebook.index.generations import load_coverage
 from bythebook.ingest import IngestReport
 from bythebook.sources import SkippedPage
 from bythebook.sources.website.cache import CrawlCache

@@ -142,7 +142,7 @@ async def test_ctrl_c_stops_an_answer_but_not_the_conversation(chat: Chat) -> No
             terminal.type("How long does a mantle last?")
             terminal.until("Slowly")
             terminal.press(CTRL_C)
-            terminal.until("Stopped. The conversation goes on.")
+            terminal.until("Stopped. The conversation continues.")
             terminal.until(PROMPT)
             terminal.type("/history")
             terminal.until("**Book:** The horn gives two blasts")

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from bythebook import AgentRequest, AgentResponse, Book
-from bythebook.answers.events import AnswerCompleted, SourcesFound, State, StateChanged, TextDelta
+from bythebook.answers import AnswerCompleted, SourcesFound, State, StateChanged, TextDelta
 from bythebook.conversations import TurnState
 from bythebook.errors import BookError
 from bythebook.serialization import error_to_dict

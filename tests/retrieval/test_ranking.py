@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bythebook.index import Candidate, sort_candidates
-from bythebook.retrieval.ranking import page_key, rank, sum_rankings
+from bythebook.retrieval.retriever import page_key, rank, sum_rankings
 
 
 def name(page: int, chunk: int) -> int:

@@ -12,7 +12,7 @@ from bythebook.access import RateLimit
 from bythebook.access.rate_limiter import RateLimiter
 from bythebook.database.engine import open_database
 from bythebook.errors import ConfigurationError, RateLimited
-from bythebook.server.client_ip import TrustedProxies, rate_limit_subject
+from bythebook.server.auth import TrustedProxies, rate_limit_subject
 
 NOBODY = TrustedProxies()
 PROXIES = TrustedProxies.parse(["10.0.0.0/8", "192.0.2.7", "2001:db8:ffff::/48", "unix"])

@@ -16,8 +16,8 @@ from bythebook.access.api_keys import ApiKeyStore
 from bythebook.errors import Unavailable
 from bythebook.server.admission import AdmissionController
 from bythebook.server.auth import Authenticator
+from bythebook.server.endpoints import RouteTable, requires
 from bythebook.server.middleware import AuthMiddleware
-from bythebook.server.routing import RouteTable, requires
 from bythebook.testing import Fault, ScriptedReply
 from tests.support.server import ServeBook, ServedBook, wait_until
 

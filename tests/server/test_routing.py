@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Route
 
 from bythebook.access import SITE_SCOPES, Scope
 from bythebook.access.api_keys import ApiKeyStore
-from bythebook.server.routing import RoutePolicy, RouteTable, public, requires
+from bythebook.server.endpoints import RoutePolicy, RouteTable, public, requires
 from tests.support.server import ServedBook, serve_book, settings_for
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

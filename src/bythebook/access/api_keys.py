@@ -12,7 +12,7 @@ import re
 import secrets
 from typing import TYPE_CHECKING
 
-from sqlalchemy import bindparam, exists, insert, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, exists, insert, select, update
 
 from bythebook.access import ANONYMOUS, SITE_SCOPES, ApiKey, Caller, Scope
 from bythebook.access.rate_limiter import RateLimiter
@@ -24,8 +24,6 @@ from bythebook.errors import InputError, NotFound
 if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import datetime
-
-    from sqlalchemy import Connection, RowMapping
 
     from bythebook.database.engine import Database
 

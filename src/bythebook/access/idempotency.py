@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
@@ -19,8 +19,6 @@ from bythebook.database.schema import Clock, repeats
 from bythebook.errors import Conflict, NotFound
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, RowMapping
-
     from bythebook.database.engine import Database
 
 LEASE_SECONDS = 120.0

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import bindparam, case, delete, select, update
+from sqlalchemy import Connection, bindparam, case, delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from bythebook.database.schema import Clock, rates
@@ -20,8 +20,6 @@ from bythebook.errors import RateLimited
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-
-    from sqlalchemy import Connection
 
     from bythebook.access import RateLimit
     from bythebook.database.engine import Database

@@ -10,13 +10,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from bythebook.access import UNIT_SECONDS, RateLimit
+from bythebook.access import UNIT_SECONDS, ApiKey, Caller, RateLimit
 from bythebook.errors import ContextOverflow, InputError, NotFound, RateLimited, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from bythebook.access import ApiKey, Caller
     from bythebook.access.rate_limiter import RateLimiter, Reservation
 
 _READER = re.compile(r"[0-9A-Fa-f]{32,128}")

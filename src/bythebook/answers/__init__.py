@@ -1,4 +1,4 @@
-"""Answers: requests, responses and the proof of each sentence."""
+"""Answers: requests, responses, the proof of each sentence, and the events of a question."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import uuid
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from bythebook.errors import InputError
 from bythebook.index import NO_FILTERS, Filters
 
 if TYPE_CHECKING:
     from bythebook.retrieval import Citation, RetrievalResult
+
 
 LONGEST_QUERY = 1000
 LONGEST_SELECTION = 5000
@@ -160,3 +161,45 @@ class AgentResponse:
             return self.answer
         lines = [f"[{c.number}] {c.title}: {c.url}" for c in self.citations]
         return "\n".join([self.answer, "", "---", "**Sources:**", *lines])
+
+
+class State(StrEnum):
+    """State of a request. Every request ends in completed or failed."""
+
+    RECEIVED = "received"
+    VALIDATING = "validating"
+    RETRIEVING = "retrieving"
+    GENERATING = "generating"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class StateChanged:
+    """The request entered a new state."""
+
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class SourcesFound:
+    """Passages were retrieved; a second search adds its passages."""
+
+    results: tuple[RetrievalResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """A piece of the answer as it is generated. Only `AnswerCompleted` is verified."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerCompleted:
+    """The complete, verified answer."""
+
+    response: AgentResponse
+
+
+Event: TypeAlias = StateChanged | SourcesFound | TextDelta | AnswerCompleted

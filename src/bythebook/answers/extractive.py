@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bythebook.chunking.spans import Span, SpanKind, find_open_fence, split_spans
-from bythebook.retrieval import to_citation
+from bythebook.retrieval import Citation, RetrievalResult, to_citation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bythebook.index.terms import Bm25Terms
-    from bythebook.retrieval import Citation, RetrievalResult
     from bythebook.retrieval.evidence import ScoredSpan
 
 

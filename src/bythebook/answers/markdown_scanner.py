@@ -9,13 +9,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from bythebook.answers.citation_markers import HEADING
-
-if TYPE_CHECKING:
-    from bythebook.answers.citation_markers import CitationResolver
-
+from bythebook.answers.citation_markers import HEADING, CitationResolver
 
 URL_START = re.compile(r"(?<![A-Za-z0-9])(?:(?:https?|ftp|file|wss?)://|mailto:|www\.)", re.IGNORECASE)
 URL_END = re.compile(r"[\s<>\"`|\[\]{}【]")

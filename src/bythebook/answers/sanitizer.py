@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 from bythebook.answers import markdown_scanner
 from bythebook.answers.citation_markers import (
     SUPERSCRIPT_DIGITS,
+    CitationResolver,
     citation_mark,
     find_positions,
     is_source_label,
+    render_numbers,
     to_plain_digits,
 )
 from bythebook.answers.markdown_scanner import (
@@ -31,11 +33,13 @@ from bythebook.answers.markdown_scanner import (
     is_placeholder,
     may_be_special_line,
 )
+from bythebook.answers.prompt_leak import PromptLeakFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from bythebook.answers.citation_markers import CitationResolver
+    from bythebook.retrieval import RetrievalResult
+
 
 # Our private-use citation marks, and invisible characters that could hide instructions.
 _FORBIDDEN = re.compile(
@@ -404,3 +408,24 @@ def _destination(target: str) -> str:
     """The URL inside the parentheses of a link, without the title."""
     inner = target[1:-1].strip()
     return inner[1:].partition(">")[0] if inner.startswith("<") else (inner.split() or [""])[0]
+
+
+class AnswerPreview:
+    """The answer as it is generated: sanitized, not yet verified.
+
+    Citation numbers are the positions of the retrieved passages. The verified answer that replaces the preview numbers
+    its quotes from 1.
+    """
+
+    def __init__(self, results: Sequence[RetrievalResult], *, instructions: str = "") -> None:
+        """`instructions` is the system prompt, which must not reach the reader."""
+        self._secret = PromptLeakFilter(instructions, [result.text for result in results])
+        self._cleaner = StreamSanitizer(CitationResolver(results))
+
+    def feed(self, delta: str) -> str:
+        """The text that is safe to show now. Empty while a marker, link or tag is incomplete."""
+        return render_numbers(self._cleaner.feed(self._secret.feed(delta)))
+
+    def end(self) -> str:
+        """The rest of the text, after the model has finished."""
+        return render_numbers(self._cleaner.feed(self._secret.end()) + self._cleaner.end())

@@ -10,16 +10,14 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
-from bythebook.answers.claim_details import extract_details, merge_details
+from bythebook.answers.claim_details import ClaimDetails, extract_details, merge_details
 from bythebook.chunking.spans import SpanKind, split_spans
-from bythebook.index.terms import weighted_overlap
+from bythebook.index.terms import Bm25Terms, weighted_overlap
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from bythebook.answers.claim_details import ClaimDetails
     from bythebook.embeddings import Embedder, Vector
-    from bythebook.index.terms import Bm25Terms
     from bythebook.retrieval import RetrievalResult
 
 CUTOFF = 0.55

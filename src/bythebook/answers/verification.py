@@ -28,16 +28,14 @@ from bythebook.answers.citation_markers import (
 )
 from bythebook.answers.markdown_scanner import Fence
 from bythebook.answers.sanitizer import StreamSanitizer, sanitize
-from bythebook.answers.support import PassageMatcher, compare_by_meaning
+from bythebook.answers.support import CandidateQuote, PassageMatcher, Support, TermWeights, compare_by_meaning
 from bythebook.chunking.sentences import split_sentences
-from bythebook.retrieval import to_citation
+from bythebook.retrieval import Citation, RetrievalResult, to_citation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bythebook.answers.support import CandidateQuote, Support, TermWeights
     from bythebook.embeddings import Embedder
-    from bythebook.retrieval import Citation, RetrievalResult
 
     Unsupported = Literal["remove", "mark"]
 

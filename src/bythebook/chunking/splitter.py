@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING
 
 from bythebook.chunking import Chunk, with_headings
 from bythebook.chunking.sentences import split_sentences
-from bythebook.sources import BlockKind
+from bythebook.sources import Block, BlockKind, Page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from bythebook.sources import Block, Page
 
     Count = Callable[[str], int]
 

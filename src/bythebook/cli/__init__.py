@@ -25,7 +25,7 @@ def main() -> None:
         report_error(error, as_object="--json" in sys.argv)
         sys.exit(USAGE_ERROR if isinstance(error, ConfigurationError | InputError) else FAILED)
     except BrokenPipeError:
-        _discard_stdout()  # Whoever was reading has left.
+        _discard_stdout()  # The reading process has closed the pipe.
         sys.exit(FAILED)
     except OSError as error:
         if error.filename is None:

@@ -10,16 +10,28 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from bythebook.answers import AgentRequest
-from bythebook.cli.console import bold, dim, echo, load_settings, print_json, run, say
-from bythebook.cli.options import BaseUrl, DataDir, FilterOption, Json, Model, TopK  # noqa: TC001 - typer reads them
+from bythebook.answers import AgentRequest, AgentResponse
+from bythebook.cli.console import (
+    BaseUrl,
+    DataDir,
+    FilterOption,
+    Json,
+    Model,
+    TopK,
+    bold,
+    dim,
+    echo,
+    load_settings,
+    print_json,
+    run,
+    say,
+)
 from bythebook.embeddings.minilm.embedder import start_loading
 from bythebook.index import Filters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from bythebook.answers import AgentResponse
     from bythebook.retrieval import RetrievalResult
 
 

@@ -13,16 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bythebook.answers.events import AnswerCompleted, SourcesFound, State, StateChanged, TextDelta
+from bythebook.answers import AgentResponse, AnswerCompleted, Event, SourcesFound, State, StateChanged, TextDelta
 from bythebook.cli.ask import print_answer, print_passages
-from bythebook.cli.console import INTERRUPTED, load_settings, say
-from bythebook.cli.options import BaseUrl, DataDir, Json, Model  # noqa: TC001 - typer reads them
+from bythebook.cli.console import INTERRUPTED, BaseUrl, DataDir, Json, Model, load_settings, say
 from bythebook.errors import BookError
 from bythebook.serialization import error_to_dict, to_json
 
 if TYPE_CHECKING:
-    from bythebook.answers import AgentResponse
-    from bythebook.answers.events import Event
     from bythebook.book import Book
 
 HELP = """\
@@ -106,7 +103,7 @@ def _handle_line(runner: asyncio.Runner, talk: _ChatSession, line: str) -> None:
     try:
         runner.run(_run_command(talk, line))
     except KeyboardInterrupt:
-        say("\nStopped. The conversation goes on.")
+        say("\nStopped. The conversation continues.")
     except BookError as error:
         if talk.as_json:
             _print_line("error", error_to_dict(error))

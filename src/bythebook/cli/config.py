@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bythebook.cli.console import bold, dim, echo, load_settings, print_json
-from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
+from bythebook.cli.console import DataDir, Json, bold, dim, echo, load_settings, print_json
 
 
 def config(data_dir: DataDir = None, json: Json = False) -> None:

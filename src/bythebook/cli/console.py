@@ -9,19 +9,21 @@ import json
 import os
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO, TypeVar
+
+import typer
 
 from bythebook.serialization import error_to_dict, to_json
 from bythebook.settings import Settings
-from bythebook.telemetry import redact
+from bythebook.telemetry import Progress, redact
 from bythebook.telemetry.redaction import register_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator, Sequence
-    from typing import TextIO
 
     from bythebook.errors import BookError
-    from bythebook.telemetry import Progress
+
 
 FAILED, USAGE_ERROR, PAGES_SKIPPED, INTERRUPTED = 1, 2, 3, 130
 
@@ -122,3 +124,16 @@ def progress_bar() -> Iterator[Progress]:
             bars.update(tasks[stage], completed=done, total=total)
 
         yield show
+
+
+DataDir = Annotated[Path | None, typer.Option(help="The folder of the book. Default: .bythebook", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+TopK = Annotated[int | None, typer.Option(help="The number of passages, 1 to 10.", show_default=False)]
+Model = Annotated[str | None, typer.Option(help="The model.", show_default=False)]
+BaseUrl = Annotated[str | None, typer.Option(help="An OpenAI-compatible URL of the model.", show_default=False)]
+FilterOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filter", help="Search only module=NAME, chapter=ID or url=PREFIX. May be repeated.", show_default=False
+    ),
+]

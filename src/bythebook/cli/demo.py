@@ -11,9 +11,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bythebook.cli.ask import print_answer
-from bythebook.cli.console import INTERRUPTED, bold, echo, load_settings, print_json, progress_bar, run, say
+from bythebook.cli.console import (
+    INTERRUPTED,
+    DataDir,
+    Json,
+    bold,
+    echo,
+    load_settings,
+    print_json,
+    progress_bar,
+    run,
+    say,
+)
 from bythebook.cli.ingest import summarize
-from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
 from bythebook.errors import NotFound
 
 if TYPE_CHECKING:

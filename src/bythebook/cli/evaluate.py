@@ -11,18 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bythebook.cli.console import FAILED, bold, echo, load_settings, print_json, progress_bar, run, say
-from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
+from bythebook.cli.console import FAILED, DataDir, Json, bold, echo, load_settings, print_json, progress_bar, run, say
 from bythebook.errors import InputError, NotFound
-from bythebook.evals import EvalRequest
-from bythebook.evals.suites import SUITES, run_suite
+from bythebook.evals import EvalRequest, EvalResult
+from bythebook.evals.thresholds import SUITES, MetricVerdict, run_suite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from bythebook.evals import EvalResult
     from bythebook.evals.golden import GoldenQuestion, GoldenResult
-    from bythebook.evals.thresholds import MetricVerdict
     from bythebook.settings import Settings
     from bythebook.telemetry import Progress
 
@@ -143,7 +140,7 @@ def _add_suite(name: str) -> None:
 
 
 for _name in SUITES:
-    if _name != "refusal":  # It has options of its own.
+    if _name != "refusal":  # It has additional options.
         _add_suite(_name)
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bythebook.cli.console import echo, load_settings, print_json, run, say
-from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
+from bythebook.cli.console import DataDir, Json, echo, load_settings, print_json, run, say
 from bythebook.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def gaps(
     json: Json = False,
 ) -> None:
     """Show unanswered questions of readers by topic, and where the answers would belong."""
-    from bythebook.feedback.gap_report import format_markdown, format_text
+    from bythebook.feedback.gaps import format_markdown, format_text
 
     report = run(_gaps(load_settings(data_dir=data_dir), parse_moment(since, now=datetime.now(UTC)), limit))
     if json:

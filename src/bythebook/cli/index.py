@@ -6,8 +6,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bythebook.cli.console import echo, load_settings, print_field, print_json, print_table, progress_bar, run, say
-from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
+from bythebook.cli.console import (
+    DataDir,
+    Json,
+    echo,
+    load_settings,
+    print_field,
+    print_json,
+    print_table,
+    progress_bar,
+    run,
+    say,
+)
 
 if TYPE_CHECKING:
     from bythebook.admin import CopyResult, GenerationInfo

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from bythebook.cli.console import PAGES_SKIPPED, echo, load_settings, print_json, progress_bar, run, say
-from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
+from bythebook.cli.console import PAGES_SKIPPED, DataDir, Json, echo, load_settings, print_json, progress_bar, run, say
 from bythebook.errors import BookError, InputError
 from bythebook.serialization import to_json
 

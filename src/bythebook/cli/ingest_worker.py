@@ -32,7 +32,7 @@ NICENESS = 10
 
 
 class IngestWorker:
-    """Ingests a folder with these settings, in a process of its own for each run."""
+    """Ingests a folder with these settings, in a separate process for each run."""
 
     def __init__(self, folder: Path, settings: Settings) -> None:
         self._folder, self._settings = folder, settings

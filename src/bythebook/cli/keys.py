@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bythebook.access import Scope
-from bythebook.cli.console import echo, load_settings, print_json, print_table, run, say
-from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
+from bythebook.access import ApiKey, Scope
+from bythebook.cli.console import DataDir, Json, echo, load_settings, print_json, print_table, run, say
 from bythebook.errors import InputError
 from bythebook.serialization import to_json
 
 if TYPE_CHECKING:
-    from bythebook.access import ApiKey
     from bythebook.settings import Settings
 
 app = typer.Typer(no_args_is_help=True)

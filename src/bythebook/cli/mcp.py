@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bythebook.cli.console import load_settings, run, say
-from bythebook.cli.options import BaseUrl, DataDir, Json, Model  # noqa: TC001 - typer reads them
+from bythebook.cli.console import BaseUrl, DataDir, Json, Model, load_settings, run, say
 
 if TYPE_CHECKING:
     from bythebook.settings import Settings

@@ -7,8 +7,13 @@ from typing import Annotated
 
 import typer
 
-from bythebook.cli.console import echo, load_settings, print_json, say
-from bythebook.cli.options import Json  # noqa: TC001 - typer reads them
+from bythebook.cli.console import (
+    Json,
+    echo,
+    load_settings,
+    print_json,
+    say,
+)
 
 app = typer.Typer(no_args_is_help=True)
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bythebook.cli.ask import print_passages
-from bythebook.cli.console import load_settings, print_json, run, say
-from bythebook.cli.options import DataDir, FilterOption, Json, TopK  # noqa: TC001 - typer reads them
+from bythebook.cli.console import DataDir, FilterOption, Json, TopK, load_settings, print_json, run, say
 from bythebook.index import Filters
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bythebook.cli.console import INTERRUPTED, echo, load_settings, say
-from bythebook.cli.options import BaseUrl, DataDir, Model  # noqa: TC001 - typer reads them
+from bythebook.cli.console import INTERRUPTED, BaseUrl, DataDir, Model, echo, load_settings, say
 from bythebook.errors import InputError
 from bythebook.server import serve as loop
 

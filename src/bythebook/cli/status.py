@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from bythebook.cli.console import load_settings, print_field, print_json, run
-from bythebook.cli.options import DataDir, Json  # noqa: TC001 - typer reads them
+from bythebook.cli.console import DataDir, Json, load_settings, print_field, print_json, run
 from bythebook.serialization import to_json
 
 if TYPE_CHECKING:

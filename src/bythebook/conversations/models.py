@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -14,8 +14,6 @@ from bythebook.conversations import openai_format
 from bythebook.errors import ContextOverflow, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from bythebook.conversations.openai_format import ToolCall
     from bythebook.retrieval import RetrievalResult
 

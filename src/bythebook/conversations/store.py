@@ -17,7 +17,7 @@ from dataclasses import asdict, fields, replace
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlalchemy import bindparam, delete, insert, or_, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from bythebook.conversations import (
@@ -31,7 +31,7 @@ from bythebook.conversations import (
 )
 from bythebook.conversations.locks import LeaseOwner, TurnQueues
 from bythebook.conversations.models import count_searches, is_storable, is_uuid4, to_utc, utc_now
-from bythebook.database.engine import open_database
+from bythebook.database.engine import Database, open_database
 from bythebook.database.schema import Clock, conversations, messages, turns
 from bythebook.errors import InputError, NotFound, Unavailable
 from bythebook.retrieval import RetrievalResult
@@ -39,10 +39,6 @@ from bythebook.retrieval import RetrievalResult
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
     from datetime import datetime
-
-    from sqlalchemy import Connection, RowMapping
-
-    from bythebook.database.engine import Database
 
 
 T = TypeVar("T")

@@ -13,10 +13,10 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from sqlalchemy import create_engine, event, make_url, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
-from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from bythebook.database.schema import VERSION
 from bythebook.errors import ConfigurationError, Unavailable
@@ -24,8 +24,6 @@ from bythebook.errors import ConfigurationError, Unavailable
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-    from sqlalchemy import URL, Connection, Engine
-    from sqlalchemy.ext.asyncio import AsyncEngine
 
 T = TypeVar("T")
 

@@ -6,11 +6,11 @@ JSON is stored as text: both databases then preserve every character, and no que
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from sqlalchemy import (
     Column,
     DateTime,
+    Dialect,
     Float,
     ForeignKey,
     Index,
@@ -24,9 +24,6 @@ from sqlalchemy import (
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeDecorator
-
-if TYPE_CHECKING:
-    from sqlalchemy import Dialect
 
 VERSION = "0004"
 """The newest migration. The migrations up to it create the tables below."""

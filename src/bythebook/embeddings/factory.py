@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from bythebook.embeddings import EmbedderId
 from bythebook.embeddings.minilm import download
-from bythebook.embeddings.minilm.embedder import local_embedder
-from bythebook.embeddings.remote import HostedEmbedder
+from bythebook.embeddings.minilm.embedder import LocalEmbedder, local_embedder
+from bythebook.embeddings.remote import EmbeddingService, HostedEmbedder
 from bythebook.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-    from contextlib import AsyncExitStack
     from pathlib import Path
 
     from bythebook.embeddings.config import EmbedderConfig
-    from bythebook.embeddings.minilm.embedder import LocalEmbedder, PendingSession
-    from bythebook.embeddings.remote import EmbeddingService
+    from bythebook.embeddings.minilm.embedder import PendingSession
 
 
 async def open_remote_embedder(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import openai
 
-from bythebook.embeddings.tokens import truncate
+from bythebook.embeddings.remote import InputType, truncate
 from bythebook.errors import ConfigurationError, ContextOverflow, RetrievalError
 from bythebook.upstream.classify import ClassifiedError
 from bythebook.upstream.openai import classify_openai_error
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bythebook.embeddings.config import EmbedderConfig
-    from bythebook.embeddings.remote import InputType
 
 
 class OpenAIService:

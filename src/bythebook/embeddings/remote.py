@@ -1,4 +1,4 @@
-"""Hosted embedders: batching, concurrency, rate limiting and validation on top of a provider's `EmbeddingService`."""
+"""Approximate token counts for hosted models, with OpenAI's vocabulary: others are proprietary or too large to ship."""
 
 from __future__ import annotations
 
@@ -9,25 +9,45 @@ from contextlib import aclosing, suppress
 from copy import copy
 from dataclasses import replace
 from enum import StrEnum
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from bythebook.embeddings import iterate_texts
+from bythebook.embeddings import EmbedderId, iterate_texts
 from bythebook.embeddings.rate_limiter import AdaptiveRateLimiter
-from bythebook.embeddings.tokens import count_tokens
 from bythebook.errors import BookError, DeadlineExceeded, RateLimited
-from bythebook.upstream import Deadline, RetryPolicy, Upstream
+from bythebook.upstream import ClassifiedError, Deadline, RetryPolicy, Upstream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Coroutine, Sequence
 
-    from bythebook.embeddings import EmbedderId, Texts, Vector
+    from bythebook.embeddings import Texts, Vector
     from bythebook.embeddings.config import EmbedderLimits
-    from bythebook.upstream import ClassifiedError
 
     Batch = tuple[str, ...]
     IndexedVector = tuple[int, Vector]
+
+
+@cache
+def _encoding() -> object:
+    from rs_bpe.bpe import openai  # type: ignore[import-not-found]
+
+    return openai.cl100k_base()
+
+
+def count_tokens(text: str) -> int:
+    """The tokens of `text` in OpenAI's embedding models. Other models split text slightly finer or coarser."""
+    tokens: int = _encoding().count(text)  # type: ignore[attr-defined]
+    return tokens
+
+
+def truncate(text: str, window: int) -> str:
+    """The beginning of `text` that fits into a context window of this many tokens."""
+    while (tokens := count_tokens(text)) > window:
+        text = text[: int(len(text) * window / tokens)]
+    return text
+
 
 INGEST_POLICY = RetryPolicy(patience=10)
 """For an ingest: it may wait minutes for a rate limit to reset, but retries failures only briefly."""

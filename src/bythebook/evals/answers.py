@@ -9,21 +9,19 @@ from bythebook.answers.extractive import cite, extract
 from bythebook.answers.verification import prove
 from bythebook.chunking.spans import split_spans
 from bythebook.errors import InputError
-from bythebook.evals import EvalResult
-from bythebook.evals.datasets import load_dataset
+from bythebook.evals import EvalRequest, EvalResult
+from bythebook.evals.datasets import EvalQuestion, load_dataset
 from bythebook.evals.metrics import mean_intervals, percentiles
 from bythebook.evals.report import bar_chart, histogram
 from bythebook.evals.retrieval import averages
-from bythebook.evals.runner import open_dataset
+from bythebook.evals.runner import BookUnderTest, open_dataset
 from bythebook.index import NO_FILTERS
 from bythebook.retrieval.evidence import score_evidence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bythebook.evals import EvalRequest
-    from bythebook.evals.datasets import EvalQuestion
-    from bythebook.evals.runner import BookUnderTest, Row
+    from bythebook.evals.runner import Row
     from bythebook.index.provider import IndexSnapshot
     from bythebook.retrieval import Citation, RetrievalResult
 

@@ -9,22 +9,21 @@ from typing import TYPE_CHECKING, Any
 from bythebook.conversations.followups import Exchange
 from bythebook.conversations.followups.rules import make_standalone
 from bythebook.errors import InputError
-from bythebook.evals import EvalResult
-from bythebook.evals.datasets import has_file, load_dataset, read_rows
+from bythebook.evals import EvalRequest, EvalResult
+from bythebook.evals.datasets import EvalQuestion, has_file, load_dataset, read_rows
 from bythebook.evals.metrics import mean_interval, mean_intervals, percentiles
 from bythebook.evals.report import bar_chart, histogram
 from bythebook.evals.retrieval import averages, score_rankings
-from bythebook.evals.runner import open_dataset
+from bythebook.evals.runner import BookUnderTest, open_dataset
 from bythebook.index.terms import Bm25Terms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from bythebook.evals import EvalRequest, Metrics
-    from bythebook.evals.datasets import EvalQuestion
+    from bythebook.evals import Metrics
     from bythebook.evals.retrieval import Columns
-    from bythebook.evals.runner import BookUnderTest, Row
+    from bythebook.evals.runner import Row
 
     Turn = tuple[str, str, list[Exchange]]
     """A question, its human rewrite, and the history."""

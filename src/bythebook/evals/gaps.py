@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from bythebook.errors import InputError
-from bythebook.evals import EvalResult
+from bythebook.evals import EvalRequest, EvalResult
 from bythebook.evals.datasets import load_dataset
 from bythebook.evals.runner import open_dataset
 from bythebook.feedback.gaps import cluster, compute_similarities
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from bythebook.embeddings import Embedder
-    from bythebook.evals import EvalRequest, Metrics
+    from bythebook.evals import Metrics
     from bythebook.index.provider import IndexSnapshot
     from bythebook.telemetry import Progress
 

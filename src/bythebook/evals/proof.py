@@ -14,11 +14,11 @@ import numpy as np
 from bythebook.answers.support import CUTOFF, PassageMatcher, compare_by_meaning
 from bythebook.book import Book
 from bythebook.errors import InputError
-from bythebook.evals import EvalResult
+from bythebook.evals import EvalRequest, EvalResult
 from bythebook.evals.datasets import read_objects, read_rows
 from bythebook.evals.metrics import percentiles, two_sample_interval
 from bythebook.evals.refusal import auroc
-from bythebook.evals.report import histogram, tradeoff_curve
+from bythebook.evals.report import Plot, histogram, tradeoff_curve
 from bythebook.evals.runner import EvalCheckpoint, say, without_deadlines
 from bythebook.index.terms import Bm25Terms, idf
 from bythebook.retrieval import RetrievalResult
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from bythebook.embeddings import Embedder
-    from bythebook.evals import EvalRequest, Metrics
-    from bythebook.evals.report import Plot
+    from bythebook.evals import Metrics
     from bythebook.evals.runner import Row
 
     Numbers = NDArray[np.float64]

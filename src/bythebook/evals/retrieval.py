@@ -8,20 +8,19 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from bythebook.errors import InputError
-from bythebook.evals import EvalResult
-from bythebook.evals.datasets import load_dataset
+from bythebook.evals import EvalRequest, EvalResult
+from bythebook.evals.datasets import EvalQuestion, load_dataset
 from bythebook.evals.metrics import mean_intervals, percentiles
 from bythebook.evals.report import bar_chart, histogram
-from bythebook.evals.runner import open_dataset
+from bythebook.evals.runner import BookUnderTest, open_dataset
 from bythebook.index import NO_FILTERS
 from bythebook.index.edge_store import MIN_RANKING_DEPTH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bythebook.evals import EvalRequest, Metrics
-    from bythebook.evals.datasets import EvalQuestion
-    from bythebook.evals.runner import BookUnderTest, Row
+    from bythebook.evals import Metrics
+    from bythebook.evals.runner import Row
 
     Columns = dict[str, list[float]]
 

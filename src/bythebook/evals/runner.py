@@ -15,20 +15,17 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from bythebook.answers import AgentRequest
+from bythebook.answers import AgentRequest, AgentResponse
 from bythebook.book import Book
-from bythebook.evals.datasets import document_id
-from bythebook.index import NO_FILTERS
+from bythebook.evals.datasets import Corpus, EvalQuestion, document_id
+from bythebook.index import NO_FILTERS, Candidate
 from bythebook.retrieval.retriever import candidate_limit, rank_candidates, rewrite_query
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
-    from bythebook.answers import AgentResponse
     from bythebook.conversations.followups import Exchange
     from bythebook.evals import EvalRequest
-    from bythebook.evals.datasets import Corpus, EvalQuestion
-    from bythebook.index import Candidate
     from bythebook.index.provider import IndexSnapshot
     from bythebook.ingest import IngestReport
     from bythebook.qa.pipeline import AnswerPipeline

@@ -1,9 +1,13 @@
-"""Quality thresholds of this project: each metric with its floor and its goal."""
+"""The table of suites, and the thresholds of this project: each metric with its floor and its goal."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Literal
+
+from bythebook.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +15,29 @@ if TYPE_CHECKING:
     from bythebook.evals import EvalRequest, EvalResult, Metrics
 
     Run = Callable[[str, EvalRequest], EvalResult]
+
+
+# The key is also the module, which is imported when the suite runs: the command line must start fast.
+SUITES = {
+    "retrieval": "Measure retrieval, and BM25 and vectors on their own for comparison.",
+    "followups": "Measure how well follow-up questions are rewritten without a model.",
+    "refusal": "Measure how well questions are refused that the documents do not answer.",
+    "answers": "Measure how often the sentences of an answer contain the marked answer.",
+    "proof": "Measure how well supported claims are separated from others.",
+    "gaps": "Measure how well unanswered questions are clustered by topic.",
+}
+
+
+async def run_suite(name: str, request: EvalRequest) -> EvalResult:
+    """Run a suite. The result includes the seed and the seconds."""
+    for path in (request.path, request.foreign):
+        if path and not path.exists():
+            raise InputError(f"there is no {str(path)!r}. docs/quality.md names the sources of the datasets.")
+    started = time.perf_counter()
+    result: EvalResult = await import_module(f"bythebook.evals.{name}").measure(request)
+    run = {"seed": request.seed, "seconds": round(time.perf_counter() - started, 1)}
+    return replace(result, metrics={**result.metrics, **run})
+
 
 Verdict = Literal["goal", "floor", "MISSED", "not measured"]
 """Which threshold a metric reaches."""

@@ -12,8 +12,8 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from bythebook.answers import Outcome
-from bythebook.feedback.ratings import AnswerLogEntry, NearestSection
+from bythebook.answers import AgentResponse, Outcome
+from bythebook.feedback.ratings import AnswerLogEntry, NearestSection, RatingStore
 from bythebook.serialization import to_json
 from bythebook.telemetry import log
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from bythebook.answers import AgentResponse
-    from bythebook.feedback.ratings import RatingStore
     from bythebook.retrieval import RetrievalResult
 
 

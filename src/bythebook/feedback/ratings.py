@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, RowMapping, and_, bindparam, delete, func, insert, or_, select, update
 
 from bythebook.conversations.models import is_storable, is_uuid4, to_utc, utc_now
 from bythebook.database.schema import asked, conversations
@@ -20,8 +20,6 @@ from bythebook.errors import InputError, NotFound
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
-
-    from sqlalchemy import Connection, RowMapping
 
     from bythebook.database.engine import Database
 

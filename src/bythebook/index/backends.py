@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from bythebook.embeddings import EmbedderId
 from bythebook.errors import ConfigurationError
-from bythebook.index.coverage import load_coverage, parse_coverage
-from bythebook.index.generations import Generations
-from bythebook.index.provider import LocalSnapshotLoader, read_embedder_id
+from bythebook.index.generations import Generations, load_coverage, parse_coverage
+from bythebook.index.provider import LocalSnapshotLoader, SnapshotLoader, read_embedder_id
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
     from pathlib import Path
 
-    from bythebook.index.provider import SnapshotLoader
     from bythebook.index.qdrant.attached import Attachment
     from bythebook.index.qdrant.client import QdrantServer
     from bythebook.index.qdrant.generations import ServerGenerations

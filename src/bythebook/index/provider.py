@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from bythebook.embeddings import EmbedderId
 from bythebook.errors import BookError, ConfigurationError
-from bythebook.index import Calibration
+from bythebook.index import Calibration, PassageStore
 from bythebook.index.catalog import Catalog
 from bythebook.index.edge_store import EdgeStore
 from bythebook.index.terms import Bm25Terms, idf
@@ -18,7 +18,6 @@ from bythebook.telemetry import active_listeners, log, metric
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
 
-    from bythebook.index import PassageStore
     from bythebook.index.generations import Generations
 
 CATALOG_FILE = "book.db"

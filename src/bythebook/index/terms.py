@@ -8,12 +8,10 @@ from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from qdrant_edge import Bm25, Bm25Config
+from qdrant_edge import Bm25, Bm25Config, SparseVector
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from qdrant_edge import SparseVector
 
 
 SATURATION = 1.2

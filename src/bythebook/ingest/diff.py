@@ -14,21 +14,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from bythebook.chunking import Chunk
-from bythebook.embeddings import embed_in_any_order
+from bythebook.embeddings import Embedder, embed_in_any_order
 from bythebook.errors import InputError
-from bythebook.index import Passage
-from bythebook.sources import Block, Coverage, ExcludedPage, ListedPage, SkippedPage, Unreadable
+from bythebook.index import Passage, PassageStore
+from bythebook.sources import Block, Coverage, ExcludedPage, ListedPage, Page, PageSource, SkippedPage, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from bythebook.embeddings import Embedder, Vector
+    from bythebook.embeddings import Vector
     from bythebook.embeddings.checkpoint import VectorCheckpoint
-    from bythebook.index import PassageStore
     from bythebook.index.catalog import Catalog, ChunkRecord
     from bythebook.index.provider import IndexSnapshot
-    from bythebook.sources import Page, PageSource
     from bythebook.telemetry import Progress
 
 

@@ -16,18 +16,18 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
-from bythebook.chunking.splitter import split_page
+from bythebook.chunking.splitter import ChunkSizes, split_page
 from bythebook.concurrency import gather
 from bythebook.embeddings.checkpoint import VectorCheckpoint, read_checkpoint
 from bythebook.errors import BookError, InputError
 from bythebook.index.catalog import Catalog, CatalogTotals, ChunkRecord, PageRecord
-from bythebook.index.coverage import save_coverage
 from bythebook.index.edge_store import EdgeStore
-from bythebook.index.generations import DRAFT
+from bythebook.index.generations import DRAFT, Generations, save_coverage
 from bythebook.index.provider import CATALOG_FILE, SHARD_FOLDER, IndexSnapshot, open_snapshot
 from bythebook.index.terms import Bm25Terms, VocabularyDelta, quantize_length
 from bythebook.ingest import IngestReport
 from bythebook.ingest.diff import (
+    ChangedPage,
     ChunkChanges,
     ChunkVectors,
     FingerprintCache,
@@ -39,20 +39,16 @@ from bythebook.ingest.diff import (
 )
 from bythebook.retrieval.calibration import UNCALIBRATED, calibrate, is_current, is_valid_for
 from bythebook.retrieval.retriever import Retriever
-from bythebook.telemetry import log, span
+from bythebook.telemetry import Progress, log, span
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
     from pathlib import Path
 
     from bythebook.chunking import Chunk
-    from bythebook.chunking.splitter import ChunkSizes
     from bythebook.embeddings import Embedder
     from bythebook.index import Passage
-    from bythebook.index.generations import Generations
-    from bythebook.ingest.diff import ChangedPage
     from bythebook.sources import ListedPage, Page, PageSource
-    from bythebook.telemetry import Progress
 
 
 T = TypeVar("T")

@@ -16,12 +16,12 @@ from contextlib import ExitStack, aclosing, redirect_stdout
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from bythebook.chunking.splitter import split_page
-from bythebook.embeddings import embed_in_any_order, iterate_texts
+from bythebook.chunking.splitter import ChunkSizes, split_page
+from bythebook.embeddings import Embedder, EmbedderId, embed_in_any_order, iterate_texts
 from bythebook.embeddings.minilm.embedder import LocalEmbedder
 from bythebook.errors import ConfigurationError, Unavailable
 from bythebook.ingest.ray_workers import EmbedWorker, ReadWorker
-from bythebook.sources import ListedPage, Unreadable
+from bythebook.sources import ExcludedPage, ListedPage, Page, PageSource, SkippedPage, Unreadable
 from bythebook.sources.folder import Folder
 from bythebook.sources.projects.project import Project
 
@@ -39,10 +39,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bythebook.chunking import Chunk
-    from bythebook.chunking.splitter import ChunkSizes
-    from bythebook.embeddings import Embedder, EmbedderId, Texts, Vector
+    from bythebook.embeddings import Texts, Vector
     from bythebook.ingest.pipeline import UnchangedTest
-    from bythebook.sources import ExcludedPage, Page, PageSource, SkippedPage
 
 MIN_BATCH = 64
 """Fewer pages or texts are processed here, in less time than a cluster takes to start."""

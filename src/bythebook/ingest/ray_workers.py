@@ -10,8 +10,8 @@ import asyncio
 import pickle
 from typing import TYPE_CHECKING, Any
 
-from bythebook.chunking.splitter import split_page
-from bythebook.sources import Unreadable
+from bythebook.chunking.splitter import ChunkSizes, split_page
+from bythebook.sources import ListedPage, PageSource, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from bythebook.chunking.splitter import ChunkSizes
     from bythebook.embeddings.minilm.embedder import LocalEmbedder
-    from bythebook.sources import ListedPage, PageSource
 
     Batch = dict[str, NDArray[Any]]
 
@@ -66,7 +64,7 @@ class EmbedWorker:
 def _load_counter(models: Path | None) -> Callable[[str], int]:
     if models is not None:
         return _load_embedder(models).count_tokens
-    from bythebook.embeddings.tokens import count_tokens
+    from bythebook.embeddings.remote import count_tokens
 
     return count_tokens
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from bythebook.errors import BookError, Unavailable
-from bythebook.sources import ListedPage
+from bythebook.sources import ListedPage, PageSource
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
-    from bythebook.sources import PageSource
 
 POLL_SECONDS = 0.5
 """The polling interval. Pages that did not change for one interval count as completely written."""

@@ -11,6 +11,7 @@ from openai.types.responses import (
     ResponseCompletedEvent,
     ResponseCreatedEvent,
     ResponseFunctionToolCall,
+    ResponseOutputItem,
     ResponseOutputMessage,
     ResponseOutputText,
     ResponseTextDeltaEvent,
@@ -21,7 +22,6 @@ from openai.types.responses.response_usage import InputTokensDetails, OutputToke
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from openai.types.responses import ResponseOutputItem
     from openai.types.responses.response_output_text import Annotation
 
     from bythebook.llm.client import RequestedToolCall

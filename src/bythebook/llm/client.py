@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 import openai
-from agents import Model, ModelResponse, Usage
+from agents import Model, ModelResponse, ModelSettings, Tool, Usage
 from agents.models.chatcmpl_converter import Converter
 from openai.types.responses import ResponseCompletedEvent
 
@@ -23,17 +23,15 @@ from bythebook.errors import BookError, InputError, ProviderError
 from bythebook.llm import GenerationStarted, agents_sdk
 from bythebook.llm.search_tool import FORMER_NAME, NAME
 from bythebook.telemetry import metric
-from bythebook.upstream import CallState, Upstream
+from bythebook.upstream import CallReport, CallState, Deadline, Upstream
 from bythebook.upstream.openai import classify_openai_error
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 
-    from agents import ModelSettings, Tool
     from agents.items import TResponseInputItem, TResponseStreamEvent
 
     from bythebook.llm.providers import Provider
-    from bythebook.upstream import CallReport, Deadline
 
 CONNECTIONS = httpx2.Limits(max_connections=1000, max_keepalive_connections=16)
 """The client checks an idle connection before every call, and each one holds a file handle."""

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bythebook.errors import ConfigurationError
 from bythebook.llm.prompts import SYSTEM
-from bythebook.llm.providers import Mode, detect_provider
+from bythebook.llm.providers import Mode, Provider, detect_provider
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from bythebook.llm.providers import Provider
 
 Unsupported = Literal["remove", "mark"]
 Followups = Literal["auto", "model", "rule"]

@@ -6,7 +6,7 @@ The book does not use this module for its own answers: they are the same, and im
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agents import Model, ModelResponse, Usage
@@ -21,8 +21,6 @@ from bythebook.llm import agents_sdk
 from bythebook.llm.prompts import build_history
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
     from agents.items import TResponseInputItem, TResponseStreamEvent
 
 Extract: TypeAlias = Callable[[str, Sequence[Exchange]], Awaitable[AgentResponse]]

@@ -7,7 +7,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agents import Agent, FunctionTool, MaxTurnsExceeded, ModelBehaviorError, RunConfig, Runner
+from agents import Agent, FunctionTool, MaxTurnsExceeded, ModelBehaviorError, RunConfig, Runner, RunResultStreaming
 from openai.types.responses import ResponseCreatedEvent, ResponseTextDeltaEvent
 
 from bythebook.conversations.followups.llm_rewrite import BUDGET as REWRITE_BUDGET
@@ -15,8 +15,8 @@ from bythebook.conversations.followups.llm_rewrite import parse_rewrite, rewrite
 from bythebook.conversations.followups.rules import make_standalone
 from bythebook.errors import BookError, InputError
 from bythebook.llm import GenerationResult, GenerationStarted, prompts
-from bythebook.llm.client import ModelReply, TurnModel
-from bythebook.llm.context_budget import ContextBudget, count_passage_tokens, count_tokens, fit_context
+from bythebook.llm.client import ChatEndpoint, ModelReply, TurnModel
+from bythebook.llm.context_budget import ContextBudget, FittedContext, count_passage_tokens, count_tokens, fit_context
 from bythebook.llm.search_tool import (
     DESCRIPTION,
     NAME,
@@ -30,12 +30,8 @@ from bythebook.upstream.client import ignore_report
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 
-    from agents import RunResultStreaming
-
     from bythebook.conversations.followups import Exchange, StandaloneQuestion
-    from bythebook.llm.client import ChatEndpoint
     from bythebook.llm.config import AgentConfig
-    from bythebook.llm.context_budget import FittedContext
     from bythebook.retrieval import RetrievalResult
     from bythebook.upstream import CallReport, Deadline
 

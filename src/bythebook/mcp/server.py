@@ -12,10 +12,13 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
+    CallToolRequestParams,
     CallToolResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
     ListToolsResult,
+    PaginatedRequestParams,
+    ReadResourceRequestParams,
     ReadResourceResult,
     Resource,
     ResourceTemplate,
@@ -35,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from mcp.server.context import ServerRequestContext
-    from mcp.types import CallToolRequestParams, PaginatedRequestParams, ReadResourceRequestParams
 
     from bythebook.book import Book
 

@@ -6,15 +6,13 @@ import asyncio
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from bythebook.answers.events import AnswerCompleted, State, StateChanged, TextDelta
+from bythebook.answers import AgentRequest, AgentResponse, AnswerCompleted, Event, State, StateChanged, TextDelta
 from bythebook.errors import BookError
 from bythebook.telemetry import log, metric, span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from bythebook.answers import AgentRequest, AgentResponse
-    from bythebook.answers.events import Event
     from bythebook.qa.request import StageTimer
 
 LEFT = "left"

@@ -6,24 +6,31 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bythebook.answers import LONGEST_QUERY, Outcome
-from bythebook.answers.events import AnswerCompleted, SourcesFound, State, StateChanged, TextDelta
-from bythebook.answers.extractive import CLARIFY, extract
+from bythebook.answers import (
+    LONGEST_QUERY,
+    AgentRequest,
+    AgentResponse,
+    AnswerCompleted,
+    Event,
+    Outcome,
+    SourcesFound,
+    State,
+    StateChanged,
+    TextDelta,
+)
+from bythebook.answers.extractive import CLARIFY, Quote, extract
 from bythebook.concurrency import fair_yield
 from bythebook.llm import GenerationResult, GenerationStarted
 from bythebook.qa.instrumentation import instrument
 from bythebook.qa.request import RequestContext, Stage, StageTimer
 from bythebook.qa.turn_recorder import TurnContext, TurnRecorder
-from bythebook.retrieval.evidence import score_evidence, score_until_confident
-from bythebook.retrieval.selection import pin_chunk, selection_result
+from bythebook.retrieval.evidence import Evidence, score_evidence, score_until_confident
+from bythebook.retrieval.retriever import Retrieval, Retriever, pin_chunk, selection_result
 from bythebook.upstream.deadline import Deadline
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 
-    from bythebook.answers import AgentRequest, AgentResponse
-    from bythebook.answers.events import Event
-    from bythebook.answers.extractive import Quote
     from bythebook.conversations import Conversations
     from bythebook.conversations.followups import Exchange
     from bythebook.embeddings import Embedder
@@ -34,8 +41,6 @@ if TYPE_CHECKING:
     from bythebook.llm.generator import AnswerGenerator
     from bythebook.llm.search_tool import SearchArguments
     from bythebook.retrieval import RetrievalResult
-    from bythebook.retrieval.evidence import Evidence
-    from bythebook.retrieval.retriever import Retrieval, Retriever
 
 _REWRITE_SHARE = 0.3
 """The share of the time to the first token that a model may use to rewrite a follow-up."""
@@ -270,7 +275,7 @@ class _Draft:
         return TextDelta(visible)
 
     def _restart(self) -> None:
-        from bythebook.answers.preview import AnswerPreview
+        from bythebook.answers.sanitizer import AnswerPreview
 
         self._preview = AnswerPreview(self._context.found, instructions=self._instructions)
 

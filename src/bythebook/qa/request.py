@@ -8,17 +8,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from bythebook.answers import AgentResponse, Outcome, ResponseMetadata
+from bythebook.answers import AgentRequest, AgentResponse, Outcome, ResponseMetadata
 from bythebook.answers.extractive import MODEL, Quote, cite, format_refusal, nearest_sections
 from bythebook.concurrency import fair_yield
 from bythebook.errors import BookError
 from bythebook.telemetry import span
-from bythebook.upstream.deadline import now
+from bythebook.upstream.deadline import Deadline, now
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from bythebook.answers import AgentRequest
     from bythebook.answers.verification import Proof
     from bythebook.conversations.followups import Exchange, StandaloneQuestion
     from bythebook.index.provider import IndexSnapshot
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from bythebook.retrieval import Citation, RetrievalResult
     from bythebook.retrieval.evidence import Evidence
     from bythebook.retrieval.retriever import Retrieval
-    from bythebook.upstream.deadline import Deadline
 
 
 class Stage(StrEnum):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bythebook.concurrency import gather
 from bythebook.index import NO_FILTERS
-from bythebook.retrieval.evidence import score_evidence
+from bythebook.retrieval.evidence import Evidence, score_evidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from bythebook.embeddings import Embedder
     from bythebook.index.catalog import TocEntry
     from bythebook.index.provider import IndexSnapshot
-    from bythebook.retrieval.evidence import Evidence
     from bythebook.retrieval.retriever import Retriever
 
 MOST_QUESTIONS = 4

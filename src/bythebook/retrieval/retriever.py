@@ -1,35 +1,63 @@
-"""Hybrid retrieval: from a question to the best distinct passages, in a deterministic order.
-
-The evidence check and the verification of answers are fitted to the cosines of the local model, and those of other
-embedders have other scales. Passages that a hosted embedder has found are therefore rescored with the local model,
-which costs no further request.
-"""
+"""The retriever: from a question to its passages. Ranking by page evidence, and passages that the reader selected."""
 
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
-from contextlib import nullcontext
+from collections import OrderedDict, defaultdict
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from bythebook.chunking import Chunk, with_headings
 from bythebook.concurrency import gather
+from bythebook.index import Candidate, Filters, sort_candidates
 from bythebook.retrieval import RetrievalContext, RetrievalResult
 from bythebook.retrieval.query_rewrite import correct_spelling, expand_abbreviations
-from bythebook.retrieval.ranking import rank, sum_rankings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractAsyncContextManager
 
     from bythebook.embeddings import Embedder, Vector
-    from bythebook.index import Candidate, Filters
     from bythebook.index.provider import IndexSnapshot
     from bythebook.index.terms import Bm25Terms
 
     StageTimeout = Callable[[str], AbstractAsyncContextManager[None]]
     """A context manager that limits the time of the stage with this name."""
+
+
+PAGE_EVIDENCE = 0.1
+"""The weight of the scores of the third, fourth and fifth best chunk of a page, which are added to all its chunks.
+
+Two chunks of a page are often found by chance. A page with more of them is about the subject.
+"""
+
+
+def rank(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Sort candidates by their score plus the evidence of their page. They must come best first."""
+    pages = [page_key(candidate) for candidate in candidates]
+    if len(pages) - len(set(pages)) < 2:
+        # No page has three candidates.
+        return list(candidates)
+    by_page: dict[int, list[float]] = defaultdict(list)
+    for page, (_, score) in zip(pages, candidates, strict=True):
+        by_page[page].append(score)
+    support = {page: PAGE_EVIDENCE * sum(scores[2:5]) for page, scores in by_page.items()}
+    scored = zip(pages, candidates, strict=True)
+    return sort_candidates(Candidate(key, score + support[page]) for page, (key, score) in scored)
+
+
+def sum_rankings(rankings: Sequence[Sequence[Candidate]]) -> list[Candidate]:
+    """Fuse several rankings: a chunk's score is the sum of its scores."""
+    totals: dict[int, float] = defaultdict(float)
+    for ranking in rankings:
+        for key, score in ranking:
+            totals[key] += score
+    return sort_candidates(map(Candidate._make, totals.items()))
+
+
+def page_key(candidate: Candidate) -> int:
+    """The first half of a chunk id, which all chunks of a page share. A 64-bit integer id has no halves."""
+    return candidate[0] >> 64 or candidate[0]
 
 
 CANDIDATES = 30
@@ -263,3 +291,45 @@ def _windows(result: RetrievalResult, embedder: Embedder) -> Iterator[str]:
     size = -(-len(words) // parts)
     for first in range(0, len(words), size):
         yield with_headings(result.heading_hierarchy, " ".join(words[first : first + size]))
+
+
+URL = "selection:"
+TITLE = "Selected text"
+
+
+def selection_result(text: str, *, tokens: int, near: Sequence[RetrievalResult]) -> RetrievalResult:
+    """The marked text as a result. Its source is the page of `near` that contains it, or "Selected text"."""
+    page = next((result for result in near if " ".join(text.split()) in " ".join(result.text.split())), None)
+    return RetrievalResult(
+        chunk_id="selection",
+        document_id=page.document_id if page else "selection",
+        text=text,
+        score=1.0,
+        position=1,
+        url=page.url if page else URL,
+        title=page.title if page else TITLE,
+        chunk_index=0,
+        token_count=max(tokens, 1),
+        heading_hierarchy=page.heading_hierarchy if page else (TITLE,),
+        anchor=page.anchor if page else "",
+        rerank_score=max((result.rerank_score for result in near), default=1.0),
+    )
+
+
+async def pin_chunk(snapshot: IndexSnapshot, chunk_id: str, retrieval: Retrieval) -> Retrieval:
+    """Put this chunk first and the results of its section second, if the book still has the chunk."""
+    results = retrieval.context.results
+    passage = (await snapshot.store.fetch([chunk_id])).get(chunk_id)
+    if passage is None:
+        return retrieval
+    best = max((result.rerank_score for result in results), default=1.0)
+    pinned = to_result(passage.chunk, position=1, score=float(passage.vector @ retrieval.vector), rerank_score=best)
+    others = [result for result in results if result.chunk_id != chunk_id]
+    others.sort(key=lambda result: _section(result) != _section(pinned))
+    kept = others[: max(len(results) - 1, 0)]
+    reordered = (pinned, *(replace(result, position=place) for place, result in enumerate(kept, start=2)))
+    return replace(retrieval, context=replace(retrieval.context, results=reordered))
+
+
+def _section(result: RetrievalResult) -> tuple[str, tuple[str, ...]]:
+    return result.document_id, result.heading_hierarchy

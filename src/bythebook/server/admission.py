@@ -8,14 +8,13 @@ from random import random
 from typing import TYPE_CHECKING, Any, Self
 
 from bythebook.errors import Unavailable
-from bythebook.server.streams import AnswerStream
+from bythebook.server.streams import AnswerStream, StreamKey
 from bythebook.telemetry import metric
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
     from types import TracebackType
 
-    from bythebook.server.streams import StreamKey
 
 RETRY_AFTER_SECONDS = 2.0
 """The smallest `Retry-After` of a rejected request. An answer without a model takes less time."""

@@ -15,6 +15,7 @@ from starlette.routing import Route
 from bythebook.errors import BookError
 from bythebook.server.admission import AdmissionController
 from bythebook.server.auth import Authenticator
+from bythebook.server.endpoints import AppContext, RoutePolicy, RouteTable
 from bythebook.server.errors import install_error_handlers
 from bythebook.server.examples import EXAMPLES
 from bythebook.server.maintenance import run_cleanup_loop
@@ -30,7 +31,6 @@ from bythebook.server.middleware import (
 )
 from bythebook.server.routes import ask, completions, feedback, health, page, search, sessions
 from bythebook.server.routes.mcp import McpEndpoint
-from bythebook.server.routing import AppContext, RouteTable
 from bythebook.telemetry import log
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from fastapi.routing import APIRoute
 
     from bythebook.book import Book
-    from bythebook.server.routing import RoutePolicy
     from bythebook.settings import Settings
 
 

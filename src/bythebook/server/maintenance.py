@@ -6,15 +6,13 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NoReturn
 
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from bythebook.access.idempotency import IdempotencyStore
 from bythebook.errors import BookError, Unavailable
 from bythebook.telemetry import log
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from bythebook.book import Book
 
 

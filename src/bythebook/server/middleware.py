@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from bythebook.access import Caller
     from bythebook.server.admission import AdmissionController
     from bythebook.server.auth import Authenticator
-    from bythebook.server.routing import RouteTable
+    from bythebook.server.endpoints import RouteTable
 
 CLIENT_CLOSED_REQUEST = 499
 """The status, in logs and metrics, of a request whose client disconnected before there was a response."""

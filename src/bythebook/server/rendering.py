@@ -22,7 +22,7 @@ from pygments.token import STANDARD_TYPES
 from pygments.util import ClassNotFound
 
 from bythebook.retrieval.text_fragments import build_link
-from bythebook.server.streams import to_json_line
+from bythebook.server.streams import StreamEvent, to_json_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
     from markdown_it.utils import EnvType
     from starlette.requests import Request
-
-    from bythebook.server.streams import StreamEvent
 
 
 _CITATION_MARKER = re.compile(r"\[(\d{1,4})\]")

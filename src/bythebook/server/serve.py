@@ -17,7 +17,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bythebook.errors import ConfigurationError, Unavailable
-from bythebook.telemetry import install_listeners
+from bythebook.telemetry import TelemetryListener, install_listeners
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from bythebook.book import Book
     from bythebook.server.signals import StopSignal
     from bythebook.settings import Settings
-    from bythebook.telemetry import TelemetryListener
 
 
 CLOSE_SECONDS = 1.5

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import Response
 
 from bythebook.access.site_tokens import REFUNDABLE_ERRORS
-from bythebook.answers.events import AnswerCompleted, SourcesFound, State, StateChanged, TextDelta
+from bythebook.answers import AnswerCompleted, Event, SourcesFound, State, StateChanged, TextDelta
 from bythebook.serialization import to_json
 from bythebook.server.errors import describe_error
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
-    from bythebook.answers.events import Event
     from bythebook.errors import BookError
     from bythebook.server.auth import QuotaCharge
     from bythebook.server.idempotency import IdempotencyLock

@@ -8,18 +8,14 @@ import os
 import socket
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bythebook.errors import BookError
 from bythebook.serialization import error_to_dict
 from bythebook.server import serve
-from bythebook.server.serve import serve_book
-from bythebook.server.signals import handle_signals
+from bythebook.server.serve import StartupReport, serve_book
+from bythebook.server.signals import StopSignal, handle_signals
 from bythebook.settings import Settings
-
-if TYPE_CHECKING:
-    from bythebook.server.serve import StartupReport
-    from bythebook.server.signals import StopSignal
 
 
 def main() -> None:

@@ -9,25 +9,19 @@ import asyncio
 import codecs
 import os
 import re
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 from urllib.parse import quote
 
 from bythebook.errors import InputError
 from bythebook.sources import ListedPage, Page, SkippedPage, Unreadable, readers
-from bythebook.sources.document import compose
+from bythebook.sources.document import ParsedDocument, compose
 from bythebook.sources.projects import DEFAULT_SLUGS, SlugOptions, Style, detect_style, is_build_output
 from bythebook.sources.readers import find_format
 from bythebook.sources.readers.sandbox import Sandbox, may_be_slow
 from bythebook.sources.urls import is_index, page_url, strip_number_prefix
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Iterator
-
-    from bythebook.sources.document import ParsedDocument
-
 
 T = TypeVar("T")
 

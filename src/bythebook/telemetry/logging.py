@@ -11,7 +11,7 @@ import logging
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from bythebook.telemetry import CONTENT_FIELDS, redact, request_id
 from bythebook.telemetry.redaction import redact_all
@@ -19,9 +19,9 @@ from bythebook.telemetry.registry import LOG_EVENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from typing import TextIO
 
     from bythebook.telemetry import OnSpanEnd
+
 
 LOGGER_NAME = "bythebook"
 _TRUSTED_LOGGERS = (LOGGER_NAME, "uvicorn")

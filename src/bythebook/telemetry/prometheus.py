@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from bythebook.telemetry import active_listeners
-from bythebook.telemetry.registry import BUCKETS, METRICS, MetricKind
+from bythebook.telemetry.registry import BUCKETS, METRICS, Metric, MetricKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
     from bythebook.telemetry import OnSpanEnd
-    from bythebook.telemetry.registry import Metric
+
 
 # How the values of several workers become one. The values of a worker that has exited are dropped.
 _MULTIPROCESS_MODES = {

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context, trace
-from opentelemetry.trace import SpanKind, Status, StatusCode
+from opentelemetry.trace import SpanKind, Status, StatusCode, TracerProvider
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from bythebook.errors import BookError, ConfigurationError
@@ -16,9 +16,8 @@ from bythebook.telemetry.redaction import redact_all
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opentelemetry.trace import TracerProvider
-
     from bythebook.telemetry import OnSpanEnd
+
 
 TRACEPARENT = "traceparent"
 _KINDS = {"request": SpanKind.SERVER, "call": SpanKind.CLIENT}

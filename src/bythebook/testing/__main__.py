@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from bythebook.testing import (
     DEFAULT_FAULTS,
+    CompletionRequest,
     EmbeddingFault,
     EmbeddingFaults,
     EmbeddingReply,
@@ -27,8 +28,6 @@ from bythebook.testing import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from bythebook.testing import CompletionRequest
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:

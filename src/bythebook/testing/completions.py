@@ -8,13 +8,12 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bythebook.testing.replies import Fault, Quirk, ScriptedUsage
+from bythebook.testing.replies import CompletionRequest, Fault, Quirk, ScriptedReply, ScriptedToolCall, ScriptedUsage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from bythebook.testing.connection import Connection
-    from bythebook.testing.replies import CompletionRequest, ScriptedReply, ScriptedToolCall
 
 Json = dict[str, Any]
 

@@ -17,13 +17,19 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from bythebook.testing.connection import HOST, ClientDisconnected, ScriptedHTTPServer, parse_json
+from bythebook.testing.connection import (
+    HOST,
+    ClientDisconnected,
+    Connection,
+    RawRequest,
+    ScriptedHTTPServer,
+    parse_json,
+)
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from bythebook.testing.connection import Connection, RawRequest
 
 COHERE, OPENAI = "POST /v2/embed", "POST /v1/embeddings"
 MAX_TEXTS = {COHERE: 96, OPENAI: 2048}

@@ -8,12 +8,11 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from bythebook.testing.replies import ScriptedReply, ScriptedToolCall
+from bythebook.testing.replies import CompletionRequest, ScriptedReply, ScriptedToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from bythebook.testing.replies import CompletionRequest
 
 NOT_COVERED = "I don't have information about that in the book."
 

@@ -8,14 +8,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bythebook.testing.completions import build_error, build_model_list, send_reply
-from bythebook.testing.connection import HOST, ClientDisconnected, ScriptedHTTPServer, parse_json
-from bythebook.testing.replies import CompletionRequest, Faults, Quirk, ScriptedReply
+from bythebook.testing.connection import (
+    HOST,
+    ClientDisconnected,
+    Connection,
+    RawRequest,
+    ScriptedHTTPServer,
+    parse_json,
+)
+from bythebook.testing.replies import CompletionRequest, CompletionScript, Faults, Quirk, ScriptedReply
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from bythebook.testing.connection import Connection, RawRequest
-    from bythebook.testing.replies import CompletionScript
 
 _MAX_EXCHANGES = 10_000
 

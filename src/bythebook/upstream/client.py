@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 from bythebook.errors import BookError, DeadlineExceeded, RateLimited
 from bythebook.telemetry import log, metric, span
 from bythebook.upstream.circuit_breaker import CircuitBreaker
-from bythebook.upstream.classify import classify_book_error
-from bythebook.upstream.deadline import now
+from bythebook.upstream.classify import ClassifiedError, ErrorClassifier, classify_book_error
+from bythebook.upstream.deadline import Deadline, now
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 
-    from bythebook.upstream.classify import ClassifiedError, ErrorClassifier
-    from bythebook.upstream.deadline import Deadline
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from bythebook.sources.folder import Folder
 from bythebook.sources.projects import DEFAULT_SLUGS, Style
 from bythebook.sources.readers import html
 from bythebook.sources.readers.sandbox import MAX_UNCHECKED_TAGS, Sandbox, SandboxLimits, may_be_slow
-from tests.support.site_server import Reply, SiteServer, page, paths, serving, site_of, skipped, visited
+from tests.support.site_server import Reply, SiteServer, page, paths, serving, site_of, skipped, visited, xml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -121,9 +121,10 @@ async def test_a_folder_reports_a_hostile_document_and_reads_the_others(tmp_path
 
 @pytest.mark.parametrize("media_type", ["text/html", "text/markdown"])
 async def test_a_crawl_reports_a_hostile_page_and_continues(media_type: str) -> None:
-    pages = {"/": page("Home", links=("bold", "good")), "/good": page("Good", "It burns.")}
-    async with serving(SiteServer(pages)) as server:
+    async with serving(SiteServer({"/": page("Home"), "/good": page("Good", "It burns.")})) as server:
         server.shown["/bold"] = Reply(UNCLOSED_BOLD.encode(), headers={"Content-Type": media_type})
+        locations = "".join(f"<url><loc>{server.url}{path}</loc></url>" for path in ("/", "/bold", "/good"))
+        server.shown["/sitemap.xml"] = xml(f"<urlset>{locations}</urlset>")
         with closing(site_of(server)) as site:
             entries = await visited(site)
 

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from bythebook.chunking.sentences import split_sentences
-from bythebook.conversations.followups import StandaloneQuestion
+from bythebook.conversations.followups import Exchange, StandaloneQuestion
 from bythebook.conversations.followups.lexicon import content_words, split_words, stem
 from bythebook.conversations.followups.rules import (
     REMEMBERED,
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bythebook.conversations import Count
-    from bythebook.conversations.followups import Exchange
 
 REWRITE_PROMPT = """\
 You make the last question of a conversation understandable without it, so that it can be looked up in a book.

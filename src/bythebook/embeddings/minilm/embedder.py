@@ -9,7 +9,7 @@ import asyncio
 import os
 import re
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,6 @@ from bythebook.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
-    from concurrent.futures import Future
     from pathlib import Path
 
     from bythebook.embeddings import Texts, Vector

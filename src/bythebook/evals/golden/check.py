@@ -8,15 +8,13 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from bythebook.answers import AgentRequest, Outcome
+from bythebook.answers import AgentRequest, AgentResponse, Outcome
 from bythebook.conversations.followups import Exchange
-from bythebook.evals.golden import ActualAnswer, GoldenResult
+from bythebook.evals.golden import ActualAnswer, Expectation, GoldenConversation, GoldenQuestion, GoldenResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from bythebook.answers import AgentResponse
-    from bythebook.evals.golden import Expectation, GoldenConversation, GoldenQuestion
     from bythebook.index.catalog import TocEntry
     from bythebook.index.provider import IndexSnapshot
     from bythebook.qa.pipeline import AnswerPipeline

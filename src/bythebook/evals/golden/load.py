@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, NoReturn
 
 from bythebook.answers import LONGEST_QUERY, Outcome
 from bythebook.errors import InputError
-from bythebook.evals.golden import OUTCOMES, Expectation, GoldenQuestion
+from bythebook.evals.golden import OUTCOMES, Expectation, GoldenConversation, GoldenQuestion
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from yaml.nodes import MappingNode, Node
 
-    from bythebook.evals.golden import GoldenConversation
 
 _QUESTION_FIELDS = ("question", "page", "section", "words", "expect")
 _ANSWER_FIELDS = ("page", "section", "words")

@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urljoin, urlsplit
@@ -16,16 +16,14 @@ from bythebook.chunking import Chunk, with_headings
 from bythebook.errors import ConfigurationError, NotFound
 from bythebook.index.catalog import Catalog
 from bythebook.index.provider import IndexSnapshot, build_snapshot
-from bythebook.index.qdrant.store import CollectionLayout, QdrantStore
+from bythebook.index.qdrant.store import CollectionLayout, PointId, QdrantStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from contextlib import ExitStack
     from pathlib import Path
 
     from bythebook.embeddings import EmbedderId
     from bythebook.index.qdrant.client import QdrantServer
-    from bythebook.index.qdrant.store import PointId
     from bythebook.index.terms import Bm25Terms
 
 FIELD_NAMES: Mapping[str, tuple[str, ...]] = {

@@ -11,21 +11,19 @@ import base64
 import hashlib
 import os
 import zlib
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from bythebook.errors import NotFound, QdrantConnectionError
 from bythebook.index.catalog import Catalog
-from bythebook.index.provider import build_snapshot
+from bythebook.index.provider import IndexSnapshot, build_snapshot
 from bythebook.index.qdrant.store import QdrantStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from contextlib import ExitStack
     from pathlib import Path
 
     from bythebook.embeddings import EmbedderId
-    from bythebook.index.provider import IndexSnapshot
     from bythebook.index.qdrant.generations import Manifest, ServerGenerations
     from bythebook.index.terms import Bm25Terms
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from qdrant_client import models
+from qdrant_client import AsyncQdrantClient, models
 
 from bythebook.errors import ConfigurationError, NotFound, QdrantConnectionError, Unavailable
 from bythebook.index.edge_store import BM25, DENSE
@@ -17,8 +17,6 @@ from bythebook.index.qdrant import catalog_sync
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
     from pathlib import Path
-
-    from qdrant_client import AsyncQdrantClient
 
     from bythebook.index.qdrant.client import QdrantServer
 

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bythebook.embeddings import EmbedderId
 from bythebook.embeddings.checkpoint import VectorCheckpoint
 from bythebook.errors import QdrantConnectionError, RetrievalError
-from bythebook.index import NO_FILTERS
+from bythebook.index import NO_FILTERS, PassageStore
 from bythebook.index.catalog import Catalog
 from bythebook.index.edge_store import EdgeStore
 from bythebook.index.generations import Generations
 from bythebook.index.provider import CATALOG_FILE, SHARD_FOLDER
 from bythebook.index.qdrant.catalog_sync import combine_digests, fetch_catalog, split_blocks
-from bythebook.index.qdrant.generations import build_manifest
+from bythebook.index.qdrant.generations import CollectionParams, Manifest, ServerGenerations, build_manifest
 from bythebook.index.qdrant.store import POINTS_PER_REQUEST, QdrantStore
 from bythebook.index.terms import Bm25Terms
 
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from bythebook.index import PassageStore
-    from bythebook.index.qdrant.generations import CollectionParams, Manifest, ServerGenerations
     from bythebook.telemetry import Progress
 
 

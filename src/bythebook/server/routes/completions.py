@@ -24,8 +24,8 @@ from bythebook.llm.context_budget import count_tokens
 from bythebook.llm.prompts import build_history
 from bythebook.server import errors
 from bythebook.server.auth import QuotaCharge
+from bythebook.server.endpoints import CallerDep, ContextDep, StrictJsonRoute, requires
 from bythebook.server.openai_schemas import OPENAI_ERROR_RESPONSES, ChatCompletion, ChatMessage, ChatRequest, Models
-from bythebook.server.routing import CallerDep, ContextDep, StrictJsonRoute, requires
 from bythebook.server.schemas import EVENT_STREAM_RESPONSE
 from bythebook.server.streams import StreamKey, run_question, wait_for_last_event
 

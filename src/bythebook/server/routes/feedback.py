@@ -7,7 +7,7 @@ from starlette.responses import JSONResponse
 
 from bythebook.access import Scope
 from bythebook.serialization import to_json
-from bythebook.server.routing import ContextDep, StrictJsonRoute, UserIdDep, requires
+from bythebook.server.endpoints import ContextDep, StrictJsonRoute, UserIdDep, requires
 from bythebook.server.schemas import ERROR_RESPONSES, Feedback, FeedbackRequest
 
 router = APIRouter(route_class=StrictJsonRoute, tags=["feedback"])

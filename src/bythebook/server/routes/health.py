@@ -9,8 +9,8 @@ from fastapi import APIRouter, Request, Response
 
 from bythebook.access import Scope
 from bythebook.errors import NotFound, Unavailable
+from bythebook.server.endpoints import ContextDep, public, requires
 from bythebook.server.maintenance import ReadinessProbe
-from bythebook.server.routing import ContextDep, public, requires
 from bythebook.server.schemas import ERROR_RESPONSES, Health
 from bythebook.telemetry import prometheus
 

@@ -6,8 +6,8 @@ import asyncio
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from bythebook.access import Scope
-from bythebook.server.routing import RoutePolicy
+from bythebook.access import Caller, Scope
+from bythebook.server.endpoints import RoutePolicy
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Send
     from starlette.types import Scope as AsgiScope
 
-    from bythebook.access import Caller
     from bythebook.book import Book
 
 

@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, JSONResponse
 from bythebook.errors import NotFound
 from bythebook.qa.suggestions import Introduction
 from bythebook.server.api_docs import content_security_policy, render_reference
-from bythebook.server.routing import ContextDep, public
+from bythebook.server.endpoints import ContextDep, public
 
 router = APIRouter(tags=["page"])
 

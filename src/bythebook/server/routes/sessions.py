@@ -9,8 +9,8 @@ from starlette.responses import JSONResponse
 
 from bythebook.access import Scope
 from bythebook.serialization import to_json
+from bythebook.server.endpoints import ContextDep, StrictJsonRoute, UserIdDep, requires
 from bythebook.server.rendering import add_html, wants_html
-from bythebook.server.routing import ContextDep, StrictJsonRoute, UserIdDep, requires
 from bythebook.server.schemas import ERROR_RESPONSES, Messages, Session, SessionRequest
 
 if TYPE_CHECKING:

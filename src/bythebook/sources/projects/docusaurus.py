@@ -14,7 +14,16 @@ from bythebook.errors import InputError
 from bythebook.sources import SkippedPage
 from bythebook.sources.document import format_code_block
 from bythebook.sources.folder import title_from_name, walk
-from bythebook.sources.projects import NonContent, Outline, ProjectPage, Style, exclusions, includes, yaml_files
+from bythebook.sources.projects import (
+    NonContent,
+    Outline,
+    ProjectOptions,
+    ProjectPage,
+    Style,
+    exclusions,
+    includes,
+    yaml_files,
+)
 from bythebook.sources.projects.docusaurus_config import (
     ContentPlugin,
     DocusaurusConfig,
@@ -26,7 +35,7 @@ from bythebook.sources.projects.docusaurus_config import (
     read_sidebars,
 )
 from bythebook.sources.projects.exclusions import matches_glob
-from bythebook.sources.projects.includes import IncludeResolver
+from bythebook.sources.projects.includes import IncludeResolver, Load
 from bythebook.sources.projects.metadata import DocumentMetadata, MetadataCache, find_markdown_title
 from bythebook.sources.projects.navigation import arrange_documents
 from bythebook.sources.readers import front_matter
@@ -35,9 +44,6 @@ from bythebook.sources.urls import strip_number_prefix
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path, PurePosixPath
-
-    from bythebook.sources.projects import ProjectOptions
-    from bythebook.sources.projects.includes import Load
 
 
 _DOCUMENT_SUFFIXES = frozenset([".md", ".mdx"])

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from bythebook.sources.projects.js_literals import parse_export
-from bythebook.sources.projects.navigation import NavBudget, NavEntry, NavSection
+from bythebook.sources.projects.navigation import NavBudget, NavEntry, NavItem, NavSection
 from bythebook.sources.urls import strip_number_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from bythebook.sources.projects.navigation import NavItem
 
 
 _PLACEHOLDERS = ("https://your-docusaurus", "https://tutorial.docusaurus.io")

@@ -13,12 +13,22 @@ from pathspec import GitIgnoreSpec
 from bythebook.errors import ConfigurationError
 from bythebook.sources import SkippedPage
 from bythebook.sources.folder import walk
-from bythebook.sources.projects import DEFAULT_SLUGS, NonContent, Outline, ProjectPage, SlugOptions, Style, exclusions
-from bythebook.sources.projects.includes import IncludeResolver
+from bythebook.sources.projects import (
+    DEFAULT_SLUGS,
+    NonContent,
+    Outline,
+    ProjectOptions,
+    ProjectPage,
+    SlugOptions,
+    Style,
+    exclusions,
+)
+from bythebook.sources.projects.includes import IncludeResolver, Load
 from bythebook.sources.projects.metadata import DocumentMetadata, MetadataCache, find_markdown_title
 from bythebook.sources.projects.navigation import (
     NavBudget,
     NavEntry,
+    NavItem,
     NavPosition,
     NavSection,
     arrange_documents,
@@ -29,10 +39,6 @@ from bythebook.sources.slugs import python_markdown_slug
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from bythebook.sources.projects import ProjectOptions
-    from bythebook.sources.projects.includes import Load
-    from bythebook.sources.projects.navigation import NavItem
 
 
 _DOCUMENT_SUFFIXES = frozenset([".md", ".markdown", ".mdown", ".mkdn", ".mkd"])

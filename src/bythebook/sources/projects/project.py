@@ -14,13 +14,20 @@ from urllib.parse import urlsplit
 from bythebook.errors import ConfigurationError, InputError
 from bythebook.sources import ExcludedPage, ListedPage, Page, SkippedPage, Unreadable
 from bythebook.sources.folder import Folder
-from bythebook.sources.projects import DEFAULT_OPTIONS, Style, find_configuration
+from bythebook.sources.projects import (
+    DEFAULT_OPTIONS,
+    Outline,
+    ProjectOptions,
+    ProjectPage,
+    SlugOptions,
+    Style,
+    find_configuration,
+)
 from bythebook.sources.urls import join_url
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-    from bythebook.sources.projects import Outline, ProjectOptions, ProjectPage, SlugOptions
     from bythebook.sources.projects.metadata import MetadataCache
 
     class OutlineReader(Protocol):

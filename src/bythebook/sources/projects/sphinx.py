@@ -11,19 +11,15 @@ from typing import TYPE_CHECKING, Any
 from bythebook.errors import ConfigurationError
 from bythebook.sources import SkippedPage
 from bythebook.sources.folder import title_from_name, walk
-from bythebook.sources.projects import NonContent, Outline, ProjectPage, Style, exclusions, includes
+from bythebook.sources.projects import NonContent, Outline, ProjectOptions, ProjectPage, Style, exclusions, includes
 from bythebook.sources.projects.exclusions import excludes, matches_glob
-from bythebook.sources.projects.includes import IncludeResolver
+from bythebook.sources.projects.includes import IncludeResolver, Load
 from bythebook.sources.projects.metadata import DocumentMetadata, MetadataCache, find_markdown_title, find_rst_title
-from bythebook.sources.projects.navigation import NavEntry, NavPosition, NavSection, arrange_documents
+from bythebook.sources.projects.navigation import NavEntry, NavItem, NavPosition, NavSection, arrange_documents
 from bythebook.sources.projects.yaml_files import read_optional_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from bythebook.sources.projects import ProjectOptions
-    from bythebook.sources.projects.includes import Load
-    from bythebook.sources.projects.navigation import NavItem
 
 
 _RST_TOCTREE = re.compile(

@@ -8,15 +8,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bythebook.sources import BlockKind, Unreadable
-from bythebook.sources.document import DocumentWriter, ParsedDocument, normalize_text
+from bythebook.sources.document import DocumentPart, DocumentWriter, ParsedDocument, normalize_text
 from bythebook.sources.readers.zip_archive import ZipArchive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
     from xml.etree.ElementTree import Element
-
-    from bythebook.sources.document import DocumentPart
 
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"

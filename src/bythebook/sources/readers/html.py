@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from selectolax.lexbor import LexborHTMLParser
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from bythebook.sources import BlockKind
 from bythebook.sources.document import DocumentWriter, ParsedDocument
@@ -27,7 +27,6 @@ from bythebook.sources.readers.html_content import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from selectolax.lexbor import LexborNode
 
 MAX_DEPTH = 200
 """Nesting depth beyond which only the text of an element is kept, without its structure."""

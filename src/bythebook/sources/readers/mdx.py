@@ -9,13 +9,12 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from bythebook.sources.document import format_code_block
+from bythebook.sources.document import ParsedDocument, format_code_block
 from bythebook.sources.readers import front_matter, markdown
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
-    from bythebook.sources.document import ParsedDocument
     from bythebook.sources.projects import Style
 
 

@@ -58,15 +58,6 @@ class TextLine:
     """The x coordinates and texts of its segments with wide gaps between them. Empty for a single segment."""
 
 
-def multiply_matrices(
-    inner: Sequence[float], outer: Sequence[float]
-) -> tuple[float, float, float, float, float, float]:
-    """The transformation that applies first `inner`, then `outer`."""
-    a, b, c, d, e, f = inner
-    p, q, r, s, t, u = outer
-    return a * p + b * r, a * q + b * s, c * p + d * r, c * q + d * s, e * p + f * r + t, e * q + f * s + u
-
-
 def place_run(text: str, place: Sequence[float], *, size: float, font: str) -> TextRun:
     """A text run at the position that the transformation `place` gives it."""
     a, b, c, d, x, y = place

@@ -1,6 +1,6 @@
 """A child process with limited rights that parses untrusted documents.
 
-PDF, EPUB and Word files, crawled pages and documents with much HTML can be built to exhaust or break their parser.
+PDF, EPUB and Word files, and documents and crawled pages with much HTML, can be built to exhaust or break a parser.
 They are parsed in a child process with limits on memory and time that can neither write files nor use the network.
 If the process dies or exceeds a limit, the document is reported as unreadable and the next one gets a new process.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 import zlib
 from typing import IO, TYPE_CHECKING
-from xml.etree.ElementTree import ParseError
+from xml.etree.ElementTree import Element, ParseError
 
 from defusedxml import ElementTree
 from defusedxml.common import DefusedXmlException
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
     from pathlib import Path
-    from xml.etree.ElementTree import Element
 
 MAX_FILE_BYTES = 50_000_000
 """Maximum size of one file after decompression."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from bythebook.errors import BookError, InputError, Unavailable
 from bythebook.sources import SkippedPage
-from bythebook.sources.website import robots, sitemap
+from bythebook.sources.website import CrawlLimits, FetchResponse, PageMetadata, robots, sitemap
 from bythebook.sources.website.crawler import MAX_PAGE_BYTES, CrawlEntry, Crawler, CrawlOutcome
 from bythebook.sources.website.deduplicate import SitePages, deduplicate, mark_soft_404s
 from bythebook.sources.website.urls import (
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from bythebook.sources.document import DocumentPart
-    from bythebook.sources.website import CrawlLimits, FetchResponse, PageMetadata
     from bythebook.sources.website.cache import CrawlCache
     from bythebook.sources.website.http_client import SiteClient
     from bythebook.sources.website.page_parser import PageParser

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from email.message import Message
 from typing import TYPE_CHECKING, Self, TypeAlias
@@ -19,16 +19,14 @@ import httpcore2
 from bythebook.errors import DeadlineExceeded, Unavailable
 from bythebook.sources import Unreadable
 from bythebook.sources.website import FetchResponse, Validators
-from bythebook.sources.website.ssrf import SsrfGuardBackend, resolve
+from bythebook.sources.website.ssrf import Resolver, SsrfGuardBackend, resolve
 from bythebook.sources.website.urls import RejectedUrl, WebUrl, parse_url
 from bythebook.upstream import Deadline, RetryPolicy, Upstream
 from bythebook.upstream.classify import ClassifiedError, classify_status
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from types import TracebackType
 
-    from bythebook.sources.website.ssrf import Resolver
 
 USER_AGENT = "bythebook/0.1 (reads a site into a book; obeys robots.txt)"
 MAX_REDIRECTS = 5

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from bythebook.sources import Unreadable, readers
 from bythebook.sources.projects import DEFAULT_SLUGS, Style
 from bythebook.sources.readers.sandbox import Sandbox, may_be_slow
-from bythebook.sources.website import PageMetadata
+from bythebook.sources.website import FetchResponse, PageMetadata
 from bythebook.sources.website.urls import RejectedUrl, WebUrl, parse_url
 
 if TYPE_CHECKING:
@@ -21,11 +21,7 @@ if TYPE_CHECKING:
 
     from bythebook.sources.document import ParsedDocument
     from bythebook.sources.readers.html import WebPage
-    from bythebook.sources.website import FetchResponse
 
-
-HTML_TYPES = frozenset(["text/html", "application/xhtml+xml", ""])
-TEXT_SUFFIXES = {"text/plain": ".txt", "text/markdown": ".md", "text/x-markdown": ".md"}
 
 PARSER_VERSION = 1
 """Incremented when the same page is parsed in another way than before."""
@@ -63,19 +59,19 @@ class PageParser:
 
     def parse(self, response: FetchResponse) -> ParsedPage:
         """Parse a response. Raises Unreadable with the reason if it is not a page."""
-        if response.media_type in TEXT_SUFFIXES:
-            page = self._parse_text(response)
-        elif response.media_type in HTML_TYPES:
+        document_format = readers.MEDIA_TYPES.get(response.media_type)
+        if document_format is None:
+            raise Unreadable(f"it is {response.media_type[:60]}, not a page")
+        if document_format.module == "html":
             page = self._parse_html(response)
         else:
-            raise Unreadable(f"it is {response.media_type[:60]}, not a page")
+            page = self._parse_text(response, suffix=document_format.suffixes[0])
         if not page.document.parts and not page.metadata.refresh:
             raise Unreadable("there is no text in it")
         return page
 
-    def _parse_text(self, response: FetchResponse) -> ParsedPage:
+    def _parse_text(self, response: FetchResponse, *, suffix: str) -> ParsedPage:
         text = _decode(response.body, response.charset)
-        suffix = TEXT_SUFFIXES[response.media_type]
         if may_be_slow(text):
             document = self._sandbox.read_text(text, suffix=suffix, style=Style.PLAIN, slugs=DEFAULT_SLUGS)
         else:

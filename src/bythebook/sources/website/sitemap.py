@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from xml.etree.ElementTree import ParseError
 
 from bythebook.sources import SkippedPage, Unreadable
-from bythebook.sources.website.http_client import decompress_gzip
+from bythebook.sources.website.http_client import SiteClient, decompress_gzip
 from bythebook.sources.website.urls import RejectedUrl, WebUrl, parse_url
-
-if TYPE_CHECKING:
-    from bythebook.sources.website.http_client import SiteClient
 
 MAX_BYTES = 50_000_000
 """The maximum size of one decompressed sitemap, from the protocol."""

@@ -12,20 +12,17 @@ from urllib.parse import unquote
 from bythebook.sources import ListedPage, Page, SkippedPage, Unreadable
 from bythebook.sources.document import compose
 from bythebook.sources.folder import title_from_name
-from bythebook.sources.website import CrawlLimits
+from bythebook.sources.website import CrawlLimits, FetchResponse
 from bythebook.sources.website.cache import CrawlCache
 from bythebook.sources.website.deduplicate import SitePages
 from bythebook.sources.website.discovery import SiteDiscovery
 from bythebook.sources.website.http_client import SiteClient
 from bythebook.sources.website.page_parser import PageParser
-from bythebook.sources.website.ssrf import resolve
+from bythebook.sources.website.ssrf import Resolver, resolve
 from bythebook.sources.website.urls import SiteScope, WebUrl, parse_url
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-
-    from bythebook.sources.website import FetchResponse
-    from bythebook.sources.website.ssrf import Resolver
 
 
 def _ignore_progress(_stage: str, _done: int, _total: int) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import pydantic_core
 from fastapi import Depends, Request, Response
 from fastapi.routing import APIRoute
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from bythebook.access import Caller, Scope
 from bythebook.book import Book
@@ -22,8 +22,6 @@ from bythebook.settings import Settings
 if TYPE_CHECKING:
     import re
     from collections.abc import Callable, Coroutine, Iterable
-
-    from starlette.routing import BaseRoute
 
     Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
