@@ -40,18 +40,22 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 Opened = Callable[..., AbstractAsyncContextManager[Book]]
 
 
-SLOW_FOLDERS = frozenset({"browser", "chaos", "journeys"})
+SLOW_FOLDERS = frozenset({"browser", "chaos", "contracts", "ingest", "journeys"})
+SLOW_MODULES = frozenset(
+    "test_hostile_html test_over_sockets test_qdrant_attached test_qdrant_client test_qdrant_generations test_quotes "
+    "test_sandbox test_sitemap test_source".split()
+)
 SLOW_FIXTURES = frozenset({"bythebook", "model_folder", "postgres", "shelved"})
 """These start a process, load the embedding model, or build an index with it."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test as `fast` or `slow`: by folder, by fixture, by database, or by an explicit marker."""
+    """Mark every test as `fast` or `slow`: by folder, module, fixture, database, or an explicit marker."""
     for item in items:
         folder = item.path.relative_to(Path(__file__).parent).parts[0]
         used = set(getattr(item, "fixturenames", ()))
-        on_postgres = "postgresql" in item.name
-        if folder in SLOW_FOLDERS or used & SLOW_FIXTURES or on_postgres:
+        is_slow = folder in SLOW_FOLDERS or item.path.stem in SLOW_MODULES or used & SLOW_FIXTURES
+        if is_slow or "postgresql" in item.name or "hostile" in item.name:
             item.add_marker(pytest.mark.slow)
         if not item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.fast)

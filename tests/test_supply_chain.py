@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -64,3 +67,56 @@ def test_every_suppressed_security_rule_has_a_reason() -> None:
             aside = _SET_ASIDE.search(line)
             if aside and re.search(r"\bS\d{3}\b", aside["rules"]):
                 assert aside["reason"], f"{path.relative_to(ROOT)}: {line.strip()}"
+
+
+OPTIONAL = {"cohere": "cohere", "qdrant_client": "qdrant", "ray": "ray", "asyncpg": "postgres", "httpx": "cohere"}
+"""Modules of optional dependencies, each with its extra. httpx comes with the clients that need it."""
+NEEDED_BY_A_DEPENDENCY = {
+    "starlette",
+    "pydantic",
+    "pydantic_core",
+    "agents",
+    "typing_extensions",
+    "grpc",
+    "opentelemetry",
+}
+"""Modules that another declared dependency always brings."""
+
+
+def test_every_third_party_import_is_declared() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = {
+        re.split(r"[\[><=;~! ]", requirement)[0].lower().replace("-", "_") for requirement in project["dependencies"]
+    }
+    distributions = packages_distributions()
+    missing = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            for top in {name.partition(".")[0] for name in names} - {*sys.stdlib_module_names, "bythebook", ""}:
+                known = {name.lower().replace("-", "_") for name in distributions.get(top, [top])}
+                if not known & declared and top not in {*OPTIONAL, *NEEDED_BY_A_DEPENDENCY}:
+                    missing.add(f"{path.relative_to(ROOT)} imports {top}")
+    assert not missing, "declare it in pyproject.toml: " + ", ".join(sorted(missing))
+    assert set(OPTIONAL.values()) <= set(project["optional-dependencies"])
+
+
+def test_optional_dependencies_are_imported_only_where_they_are_used() -> None:
+    """An import at module level would fail on an installation without the extra."""
+    homes = ("embeddings/cohere.py", "index/qdrant", "ingest/ray", "ingest/attach.py")
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in (ROOT / "src" / "bythebook").rglob("*.py")
+        if not str(path.relative_to(ROOT / "src" / "bythebook")).startswith(homes)
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+        if name.partition(".")[0] in OPTIONAL
+    ]
+    assert not wrong

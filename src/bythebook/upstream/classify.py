@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Protocol
 
-import httpx
-
 from bythebook.errors import BookError, ContextOverflow, DeadlineExceeded, ProviderAuthError, ProviderError, RateLimited
 
 if TYPE_CHECKING:
@@ -114,6 +112,8 @@ def classify_http_error(
     upstream: str, exc: Exception, /, *, error: type[BookError] = ProviderError
 ) -> ClassifiedError | None:
     """Classify an error of `httpx`. Failures of the service become an `error`."""
+    import httpx
+
     if isinstance(exc, httpx.HTTPStatusError):
         return classify_status(upstream, exc.response.status_code, headers=exc.response.headers, error=error)
     if isinstance(exc, httpx.TimeoutException):
