@@ -24,7 +24,7 @@ demo: $(RUNTIME) $(MODEL)
 test: $(DEVELOPMENT) $(MODEL) browser
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --collections="$(COLLECTIONS)"
 
-# The tests without a browser, PostgreSQL or child processes: under a minute.
+# The tests that need no browser, PostgreSQL, model or index: under a minute.
 fast: $(DEVELOPMENT) $(MODEL)
 	$(BIN)/python -m pytest --numprocesses $(JOBS) -m fast
 

@@ -50,12 +50,13 @@ SLOW_FIXTURES = frozenset({"bythebook", "model_folder", "postgres", "shelved"})
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test as `fast` or `slow`: by folder, module, fixture, database, or an explicit marker."""
+    """Mark every test as `fast` or `slow`: by folder, module, fixture, database, kind, or an explicit marker."""
     for item in items:
         folder = item.path.relative_to(Path(__file__).parent).parts[0]
         used = set(getattr(item, "fixturenames", ()))
         is_slow = folder in SLOW_FOLDERS or item.path.stem in SLOW_MODULES or used & SLOW_FIXTURES
-        if is_slow or "postgresql" in item.name or "hostile" in item.name:
+        is_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+        if is_slow or is_property or "postgresql" in item.name or "hostile" in item.name:
             item.add_marker(pytest.mark.slow)
         if not item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.fast)
