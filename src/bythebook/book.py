@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from bythebook.database.engine import Database
     from bythebook.embeddings import Embedder, EmbedderId
     from bythebook.embeddings.minilm.embedder import PendingSession
-    from bythebook.feedback import GapReport
-    from bythebook.feedback.ratings import AnswerLogEntry, Feedback, Rating, RatingStore
+    from bythebook.feedback import AnswerLogEntry, Feedback, GapReport, Rating
+    from bythebook.feedback.ratings import RatingStore
     from bythebook.ingest import IngestReport
     from bythebook.ingest.pipeline import IngestContext, IngestEngine
     from bythebook.llm.config import AgentConfig
@@ -285,7 +285,7 @@ class Book:
 
         Raises NotFound for an answer of another reader.
         """
-        from bythebook.feedback.ratings import Feedback, Rating
+        from bythebook.feedback import Feedback, Rating
 
         given = Feedback(response_id, Rating(rating), reason)
         await self.flush()

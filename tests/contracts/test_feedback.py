@@ -13,7 +13,8 @@ import pytest
 from bythebook.conversations import Conversation, Message
 from bythebook.conversations.store import SqlConversations
 from bythebook.errors import InputError, NotFound
-from bythebook.feedback.ratings import AnswerLogEntry, Feedback, NearestSection, Rating, RatingStore
+from bythebook.feedback import AnswerLogEntry, Feedback, NearestSection, Rating
+from bythebook.feedback.ratings import RatingStore
 
 if TYPE_CHECKING:
     from bythebook.database.engine import Database

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from bythebook.feedback.ratings import AnswerLogEntry
+    from bythebook.feedback import AnswerLogEntry
     from bythebook.telemetry import OnSpanEnd
 
     Lost = list[tuple[str, dict[str, Any]]]

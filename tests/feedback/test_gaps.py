@@ -16,9 +16,8 @@ from bythebook.book import Book
 from bythebook.cli.app import app
 from bythebook.cli.gaps import parse_moment
 from bythebook.errors import InputError
-from bythebook.feedback import GapReport, InsertionPoint, Topic
+from bythebook.feedback import GapReport, InsertionPoint, NearestSection, Topic
 from bythebook.feedback.gaps import format_markdown, format_text
-from bythebook.feedback.ratings import NearestSection
 from bythebook.settings import Settings
 from tests.conftest import copied
 

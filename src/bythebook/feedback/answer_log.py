@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from bythebook.answers import AgentResponse, Outcome
-from bythebook.feedback.ratings import AnswerLogEntry, NearestSection, RatingStore
+from bythebook.feedback import AnswerLogEntry, NearestSection
 from bythebook.serialization import to_json
 from bythebook.telemetry import log
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from bythebook.feedback.ratings import RatingStore
     from bythebook.retrieval import RetrievalResult
 
 
@@ -45,7 +46,7 @@ class _PendingEntry(NamedTuple):
         return bool(self.question) and self.response.outcome is not Outcome.ANSWERED
 
     def to_entry(self) -> AnswerLogEntry:
-        from bythebook.feedback.ratings import AnswerLogEntry
+        from bythebook.feedback import AnswerLogEntry
 
         response = self.response
         return AnswerLogEntry(
@@ -129,7 +130,7 @@ class AnswerLog:
 
 def nearest_sections(found: Sequence[RetrievalResult]) -> tuple[NearestSection, ...]:
     """The sections of these passages without duplicates, nearest first."""
-    from bythebook.feedback.ratings import NearestSection
+    from bythebook.feedback import NearestSection
 
     sections: dict[tuple[str, tuple[str, ...]], NearestSection] = {}
     for result in found:

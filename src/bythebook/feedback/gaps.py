@@ -15,9 +15,8 @@ import numpy as np
 
 from bythebook.answers import Outcome
 from bythebook.concurrency import gather
-from bythebook.feedback import GapReport, InsertionPoint, Topic
+from bythebook.feedback import AnswerLogEntry, GapReport, InsertionPoint, NearestSection, Rating, Topic
 from bythebook.feedback.answer_log import nearest_sections
-from bythebook.feedback.ratings import AnswerLogEntry, NearestSection, Rating
 from bythebook.index import NO_FILTERS
 from bythebook.retrieval.evidence import score_evidence
 

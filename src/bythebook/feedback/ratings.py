@@ -7,88 +7,21 @@ an answered question without a rating is deleted after 30 days.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
-from enum import StrEnum
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, RowMapping, and_, bindparam, delete, func, insert, or_, select, update
 
-from bythebook.conversations.models import is_storable, is_uuid4, to_utc, utc_now
+from bythebook.conversations.models import is_storable, is_uuid4, to_utc
 from bythebook.database.schema import asked, conversations
-from bythebook.errors import InputError, NotFound
+from bythebook.errors import NotFound
+from bythebook.feedback import AnswerLogEntry, Feedback, NearestSection, Rating
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
     from bythebook.database.engine import Database
-
-
-MAX_REASON_LENGTH = 1000
-
-
-class Rating(StrEnum):
-    """A reader's rating of an answer."""
-
-    UP = "up"
-    DOWN = "down"
-
-    @classmethod
-    def _missing_(cls, value: object) -> Rating:  # noqa: ARG003 - the input is not echoed
-        raise InputError("a rating is 'up' or 'down'.")
-
-
-@dataclass(frozen=True, slots=True)
-class NearestSection:
-    """A section of the book that is similar to a question."""
-
-    url: str
-    title: str
-    headings: tuple[str, ...]
-    anchor: str
-    score: float
-    """Cosine similarity of question and passage, 0 to 1."""
-
-    @property
-    def name(self) -> str:
-        """The section as a path of headings."""
-        return " > ".join(self.headings) or self.title
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerLogEntry:
-    """A question and its outcome, under the id of the response."""
-
-    id: str
-    user_id: str
-    question: str
-    """The self-contained form used for the search. Empty if questions are not stored."""
-    outcome: str
-    generation: str
-    nearest: tuple[NearestSection, ...] = ()
-    confidence: float | None = None
-    conversation_id: str | None = None
-    asked_at: datetime = field(default_factory=utc_now)
-    rating: Rating | None = None
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Feedback:
-    """A rating of one answer by its reader."""
-
-    response_id: str
-    rating: Rating
-    reason: str = ""
-    rated_at: datetime = field(default_factory=utc_now)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "reason", self.reason.strip())
-        object.__setattr__(self, "rated_at", to_utc(self.rated_at))
-        if len(self.reason) > MAX_REASON_LENGTH:
-            raise InputError(f"the reason has {len(self.reason)} characters; at most {MAX_REASON_LENGTH} are kept.")
-        if not is_storable(self.reason):
-            raise InputError("the reason has NUL or half a surrogate pair in it, which is not valid text.")
 
 
 ANSWERED = "answered"

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from bythebook import answers, conversations, index, retrieval
-from bythebook.feedback import ratings
+from bythebook import answers, conversations, feedback, index, retrieval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -170,7 +169,7 @@ RetrievalContext = derive_model(retrieval.RetrievalContext)
 SentenceProof = derive_model(answers.SentenceProof)
 ResponseMetadata = derive_model(answers.ResponseMetadata)
 AgentResponse = derive_model(answers.AgentResponse)
-Feedback = derive_model(ratings.Feedback)
+Feedback = derive_model(feedback.Feedback)
 ToolCall = derive_model(conversations.ToolCall)
 # The system message is not sent, and the stored records are citations.
 Message = derive_model(conversations.Message, role=Literal["user", "assistant", "tool"], citations=_list_of(Citation))
