@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 WIDTH, WIDE, ATTENTION_HEADS, LAYERS = 384, 1536, 12, 12
 EPSILON = 1e-12
+SCALE = (WIDTH // ATTENTION_HEADS) ** -0.5
+ABSENT = -30_000.0
+"""What is added to the attention of a padding token."""
 CLASSES = 3
 """Supported, neutral, contradicted."""
 
@@ -38,7 +41,8 @@ class Layer(nn.Module):
         rows, length, _ = values.shape
         shape = (rows, length, ATTENTION_HEADS, WIDTH // ATTENTION_HEADS)
         query, key, value = (part(values).view(shape).transpose(1, 2) for part in (self.query, self.key, self.value))
-        seen = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        weights = functional.softmax(query @ key.transpose(2, 3) * SCALE + mask.to(query.dtype), dim=-1)
+        seen = weights.to(value.dtype) @ value
         seen = self.joined(seen.transpose(1, 2).reshape(rows, length, WIDTH))
         values = self.first_norm(values + seen)
         return self.second_norm(values + self.narrow(functional.gelu(self.wide(values))))
@@ -76,7 +80,7 @@ class EntailmentNetwork(nn.Module):
         values = (
             self.word_embeddings[ids] + self.position_embeddings[: ids.shape[1]] + self.token_type_embeddings[kinds]
         )
-        values, mask = self.norm(values), present[:, None, None, :]
+        values, mask = self.norm(values), torch.where(present, 0.0, ABSENT)[:, None, None, :]
         with torch.no_grad():
             for layer in self.layers[: self._frozen]:
                 values = layer(values, mask)
