@@ -39,7 +39,7 @@ BATCH_TOKENS = 1536
 BUCKET = 40
 """Batches that are sorted by length together."""
 SMOOTHING = 0.05
-HALVES = torch.cpu._is_avx512_bf16_supported()  # noqa: SLF001 - there is no public question
+HALVES = torch.cpu._is_avx512_bf16_supported()
 """Products are in bfloat16 where the processor multiplies it: 1.4 times as fast."""
 CHECKPOINT_SECONDS = 300
 LOG_STEPS = 50

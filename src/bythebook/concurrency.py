@@ -1,14 +1,10 @@
 """Concurrency helpers: `gather`, which raises the first error, detached tasks, and fair yielding of the event loop."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
 
 T = TypeVar("T")
 

@@ -25,8 +25,6 @@ Adapters translate the exceptions of libraries into these. Entry points turn the
 event.
 """
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar
 

@@ -1,17 +1,13 @@
 """Conversion of dataclasses and errors to JSON, shared by the command line, HTTP and MCP."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bythebook.errors import BookError
 from bythebook.telemetry import redact, request_id
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def to_json(value: Any) -> Any:

@@ -1,19 +1,14 @@
 """Answers: requests, responses, the proof of each sentence, and the events of a question."""
 
-from __future__ import annotations
-
 import uuid
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 from bythebook.errors import InputError
 from bythebook.index import NO_FILTERS, Filters
-
-if TYPE_CHECKING:
-    from bythebook.retrieval import Citation, RetrievalResult
-
+from bythebook.retrieval import Citation, RetrievalResult
 
 LONGEST_QUERY = 1000
 LONGEST_SELECTION = 5000

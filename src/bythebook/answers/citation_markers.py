@@ -4,16 +4,11 @@ Internally a citation is one private-use character per passage, so that it survi
 confused with the answer's text. Readers only see numbers in brackets.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 from urllib.parse import unquote, urlsplit
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from bythebook.retrieval import RetrievalResult
+from bythebook.retrieval import RetrievalResult
 
 _FIRST = 0xF0000
 _MOST = 4000

@@ -7,12 +7,9 @@ details found here must also occur in the quote before the quote counts as proof
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 _UNITS = {
     word: number

@@ -5,8 +5,6 @@ Each `find_*_end` function returns where the construct ends, or None if there is
 text as a link: sanitizing too much is a blemish, too little is a security hole.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Self

@@ -4,16 +4,12 @@ Verification removes most recited sentences, but not sentences about what the bo
 complete. `PromptLeakFilter` works on the stream; `remove_prompt_leaks` works on the complete answer.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+Run = tuple[str, ...]
 
-    Run = tuple[str, ...]
 
 _WORD = re.compile(r"[^\W_]+")
 _SENTENCE = re.compile(r"(?:(?![.!?:]\s|\n).)*(?:[.!?:]\s|\n|\Z)", re.DOTALL)

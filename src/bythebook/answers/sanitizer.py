@@ -5,10 +5,8 @@ when nothing that follows can change how it renders. The result therefore does n
 deltas, and shown text never has to be taken back. Complete answers go through the same `StreamSanitizer`.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from bythebook.answers import markdown_scanner
 from bythebook.answers.citation_markers import (
@@ -34,12 +32,7 @@ from bythebook.answers.markdown_scanner import (
     may_be_special_line,
 )
 from bythebook.answers.prompt_leak import PromptLeakFilter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from bythebook.retrieval import RetrievalResult
-
+from bythebook.retrieval import RetrievalResult
 
 # Our private-use citation marks, and invisible characters that could hide instructions.
 _FORBIDDEN = re.compile(

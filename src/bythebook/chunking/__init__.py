@@ -1,7 +1,5 @@
 """Chunks: parts of a page that are small enough to retrieve and complete enough to read."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

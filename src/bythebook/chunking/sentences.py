@@ -1,12 +1,7 @@
 """Sentence segmentation with character offsets."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
 
 # The mark that ends a sentence, closing quotes and brackets, and the white space before the next sentence. Chinese
 # and Japanese have no white space there.

@@ -1,16 +1,12 @@
 """Spans: the smallest parts of a chunk that can be quoted separately."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator
 from enum import StrEnum
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from bythebook.chunking.sentences import split_sentences
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 _ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+")

@@ -1,23 +1,19 @@
 """Splits a page into chunks: at headings, then between blocks, sentences and lines, never over the limit."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import uuid
 from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from bythebook.chunking import Chunk, with_headings
 from bythebook.chunking.sentences import split_sentences
 from bythebook.sources import Block, BlockKind, Page
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+Count = Callable[[str], int]
 
-    Count = Callable[[str], int]
 
 _WORD = re.compile(r"\S+\s*")
 _LINE = re.compile(r"[^\n]+\n*")

@@ -1,7 +1,5 @@
 """The typer application with all commands."""
 
-from __future__ import annotations
-
 import typer
 
 from bythebook.cli import (

@@ -11,21 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from bythebook.answers import AgentRequest, AgentResponse
-from bythebook.cli.console import (
-    BaseUrl,
-    DataDir,
-    FilterOption,
-    Json,
-    Model,
-    TopK,
-    bold,
-    dim,
-    echo,
-    load_settings,
-    print_json,
-    run,
-    say,
-)
+from bythebook.cli import console
+from bythebook.cli.console import BaseUrl, DataDir, FilterOption, Json, Model, TopK
 from bythebook.embeddings.minilm.embedder import start_loading
 from bythebook.index import Filters
 
@@ -91,7 +78,7 @@ def _add_option(values: dict[str, Any], option: str, value: str) -> bool:
 
 def answer(arguments: AskArguments, *, then: Callable[[], None] = lambda: None) -> None:
     """Print the answer, then call `then` before the book is closed."""
-    settings = load_settings(
+    settings = console.load_settings(
         data_dir=arguments.data_dir,
         retrieval_threshold=arguments.threshold,
         model=arguments.model,
@@ -103,28 +90,28 @@ def answer(arguments: AskArguments, *, then: Callable[[], None] = lambda: None) 
     async def work() -> None:
         from bythebook.book import Book
 
-        async with Book.open(settings, say=say, pending_session=begun) as book:
+        async with Book.open(settings, say=console.say, pending_session=begun) as book:
             book.defer_log_writes()
             _print_response(await book.ask(request), arguments)
             await book.flush()
             then()
 
-    run(work())
+    console.run(work())
 
 
 def _print_response(response: AgentResponse, arguments: AskArguments) -> None:
     if arguments.json:
-        print_json(response)
+        console.print_json(response)
         return
     print_answer(response)
     if arguments.show_sources:
-        echo("")
+        console.echo("")
         print_passages(response.sources)
 
 
 def print_answer(response: AgentResponse) -> None:
     """Print the answer, then each citation with its page and the URL that opens it at the quote."""
-    echo("\n".join(_answer_lines(response)))
+    console.echo("\n".join(_answer_lines(response)))
 
 
 def _answer_lines(response: AgentResponse) -> Iterator[str]:
@@ -132,8 +119,8 @@ def _answer_lines(response: AgentResponse) -> Iterator[str]:
     if response.citations:
         yield ""
     for citation in response.citations:
-        yield bold(f"[{citation.number}] {citation.title}")
-        yield dim(f"    {citation.url}")
+        yield console.bold(f"[{citation.number}] {citation.title}")
+        yield console.dim(f"    {citation.url}")
 
 
 def print_passages(results: Sequence[RetrievalResult]) -> None:
@@ -141,9 +128,9 @@ def print_passages(results: Sequence[RetrievalResult]) -> None:
     for result in results:
         path = " > ".join(result.heading_hierarchy)
         address = f"{result.url}#{result.anchor}" if result.anchor else result.url
-        echo(f"{bold(f'[{result.position}] {path}')}  {result.score:.3f}")
-        echo(dim(address))
-        echo(f"{result.text}\n")
+        console.echo(f"{console.bold(f'[{result.position}] {path}')}  {result.score:.3f}")
+        console.echo(console.dim(address))
+        console.echo(f"{result.text}\n")
 
 
 def ask(

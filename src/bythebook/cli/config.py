@@ -1,7 +1,5 @@
 """`bythebook config`: every setting with its value and origin."""
 
-from __future__ import annotations
-
 from bythebook.cli.console import DataDir, Json, bold, dim, echo, load_settings, print_json
 
 

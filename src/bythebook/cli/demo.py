@@ -10,19 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bythebook.cli import console
 from bythebook.cli.ask import print_answer
-from bythebook.cli.console import (
-    INTERRUPTED,
-    DataDir,
-    Json,
-    bold,
-    echo,
-    load_settings,
-    print_json,
-    progress_bar,
-    run,
-    say,
-)
+from bythebook.cli.console import DataDir, Json
 from bythebook.cli.ingest import summarize
 from bythebook.errors import NotFound
 
@@ -44,23 +34,25 @@ def demo(
     json: Json = False,
 ) -> None:
     """Ingest the manual as a book and ask it a question, or open its chat page."""
-    folder = load_settings(data_dir=data_dir).data_dir / "demo"
+    folder = console.load_settings(data_dir=data_dir).data_dir / "demo"
     # Never use the Qdrant server of the settings: it has another book.
     if open_page:
-        _serve_page(load_settings(data_dir=folder, qdrant_url="", host="127.0.0.1", port=0, workers=1), as_json=json)
+        _serve_page(
+            console.load_settings(data_dir=folder, qdrant_url="", host="127.0.0.1", port=0, workers=1), as_json=json
+        )
         return
-    response = run(_demo(load_settings(data_dir=folder, qdrant_url=""), question))
+    response = console.run(_demo(console.load_settings(data_dir=folder, qdrant_url=""), question))
     if json:
-        print_json(response)
+        console.print_json(response)
         return
-    echo(bold(f"> {question}") + "\n")
+    console.echo(console.bold(f"> {question}") + "\n")
     print_answer(response)
 
 
 async def _demo(settings: Settings, question: str) -> AgentResponse:
     from bythebook.book import Book
 
-    async with Book.open(settings, say=say) as book:
+    async with Book.open(settings, say=console.say) as book:
         await _ingest_manual(book)
         book.defer_log_writes()
         return await book.ask(question)
@@ -69,9 +61,9 @@ async def _demo(settings: Settings, question: str) -> AgentResponse:
 async def _ingest_manual(book: Book) -> None:
     from bythebook.sources.folder import Folder
 
-    with progress_bar() as progress:
+    with console.progress_bar() as progress:
         report = await book.ingest(Folder(find_manual(), exclude=EXCLUDED_FOLDERS), progress=progress)
-    say(summarize(report, dry_run=False) + "\n")
+    console.say(summarize(report, dry_run=False) + "\n")
 
 
 def _serve_page(settings: Settings, *, as_json: bool) -> None:
@@ -79,25 +71,25 @@ def _serve_page(settings: Settings, *, as_json: bool) -> None:
     from bythebook.cli.serve import run_server
     from bythebook.server import serve
 
-    run(_prepare(settings))
+    console.run(_prepare(settings))
     announce = partial(_announce, as_json=as_json)
     if serve.run_event_loop(run_server(settings, None, watching=False, announce=announce)):
-        say("Stopped.")
-        raise typer.Exit(INTERRUPTED)
+        console.say("Stopped.")
+        raise typer.Exit(console.INTERRUPTED)
 
 
 async def _prepare(settings: Settings) -> None:
     from bythebook.book import Book
 
-    async with Book.open(settings, say=say) as book:
+    async with Book.open(settings, say=console.say) as book:
         await _ingest_manual(book)
 
 
 def _announce(url: str, _found: StartupReport, *, as_json: bool) -> None:
     opened = _open_browser(url)
-    say(f"The manual is at {url}, Ctrl-C to stop." + ("" if opened else " Open it in a browser."))
+    console.say(f"The manual is at {url}, Ctrl-C to stop." + ("" if opened else " Open it in a browser."))
     if as_json:
-        echo(jsonlib.dumps({"url": url, "pid": os.getpid(), "opened": opened}))
+        console.echo(jsonlib.dumps({"url": url, "pid": os.getpid(), "opened": opened}))
 
 
 def _open_browser(url: str) -> bool:

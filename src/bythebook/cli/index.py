@@ -6,18 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bythebook.cli.console import (
-    DataDir,
-    Json,
-    echo,
-    load_settings,
-    print_field,
-    print_json,
-    print_table,
-    progress_bar,
-    run,
-    say,
-)
+from bythebook.cli import console
+from bythebook.cli.console import DataDir, Json
 
 if TYPE_CHECKING:
     from bythebook.admin import CopyResult, GenerationInfo
@@ -41,13 +31,15 @@ def list_generations(
     """Show every generation of the book, on this disk and on the Qdrant server."""
     from bythebook.admin import list_generations
 
-    held = run(list_generations(load_settings(data_dir=data_dir, qdrant_url=url, collection_name=collection)))
+    held = console.run(
+        list_generations(console.load_settings(data_dir=data_dir, qdrant_url=url, collection_name=collection))
+    )
     if json:
-        print_json({"generations": held})
+        console.print_json({"generations": held})
     elif not held:
-        say("There is no book yet. 'bythebook ingest FOLDER' creates one.")
+        console.say("There is no book yet. 'bythebook ingest FOLDER' creates one.")
     else:
-        print_table([_COLUMNS, *map(_row, held)])
+        console.print_table([_COLUMNS, *map(_row, held)])
 
 
 def _row(held: GenerationInfo) -> tuple[str, ...]:
@@ -66,19 +58,19 @@ def copy(
     json: Json = False,
 ) -> None:
     """Copy the book from this disk to the Qdrant server, or back, without embedding anything again."""
-    settings = load_settings(data_dir=data_dir, qdrant_url=url, collection_name=collection)
-    copied = run(_copy(settings, source, target, replace=replace))
+    settings = console.load_settings(data_dir=data_dir, qdrant_url=url, collection_name=collection)
+    copied = console.run(_copy(settings, source, target, replace=replace))
     if json:
-        print_json(copied)
+        console.print_json(copied)
         return
     action = f"Published {copied.generation}:" if copied.generation else "Nothing to do: it is there already,"
-    echo(f"{action} {copied.pages} pages in {copied.chunks} chunks, from {copied.source} to {copied.target}")
+    console.echo(f"{action} {copied.pages} pages in {copied.chunks} chunks, from {copied.source} to {copied.target}")
 
 
 async def _copy(settings: Settings, source: str, target: str, *, replace: bool) -> CopyResult:
     from bythebook.admin import copy_index
 
-    with progress_bar() as progress:
+    with console.progress_bar() as progress:
         return await copy_index(settings, source, target, replace=replace, progress=progress)
 
 
@@ -93,11 +85,15 @@ def remove(
     """Remove an unused generation from the Qdrant server."""
     from bythebook.admin import remove_generation
 
-    run(remove_generation(load_settings(data_dir=data_dir, qdrant_url=url, collection_name=collection), generation))
+    console.run(
+        remove_generation(
+            console.load_settings(data_dir=data_dir, qdrant_url=url, collection_name=collection), generation
+        )
+    )
     if json:
-        print_json({"removed": generation})
+        console.print_json({"removed": generation})
     else:
-        echo(f"{generation} is removed.")
+        console.echo(f"{generation} is removed.")
 
 
 @app.command()
@@ -116,10 +112,10 @@ def attach(
     json: Json = False,
 ) -> None:
     """Serve a collection that another program fills: read-only, with vector search only."""
-    settings = load_settings(data_dir=data_dir, qdrant_url=url, site_url=site_url, embedder=embedder)
-    found = run(_attach(settings, collection, vector))
+    settings = console.load_settings(data_dir=data_dir, qdrant_url=url, site_url=site_url, embedder=embedder)
+    found = console.run(_attach(settings, collection, vector))
     if json:
-        print_json(found)
+        console.print_json(found)
     else:
         _print_report(found)
 
@@ -127,23 +123,23 @@ def attach(
 async def _attach(settings: Settings, collection: str, vector: str) -> AttachReport:
     from bythebook.admin import attach_collection
 
-    with progress_bar() as progress:
-        return await attach_collection(settings, collection, vector=vector, progress=progress, say=say)
+    with console.progress_bar() as progress:
+        return await attach_collection(settings, collection, vector=vector, progress=progress, say=console.say)
 
 
 def _print_report(found: AttachReport) -> None:
-    print_field(
+    console.print_field(
         "Attached", f"{found.collection} on {found.url}: {found.pages} pages in {found.chunks} chunks, read-only"
     )
     agree = f"its vectors agree with the embedder's by {found.agreement:.2f} of 1"
-    print_field("Embedder", f"{found.model} ({found.dimension} dimensions); {agree}")
-    print_field(
+    console.print_field("Embedder", f"{found.model} ({found.dimension} dimensions); {agree}")
+    console.print_field(
         "Has", ", ".join(part if part == name else f"{part} (as {name})" for part, name in found.fields.items())
     )
     for lacking in found.lacks:
-        print_field("Lacks", lacking)
+        console.print_field("Lacks", lacking)
     calibration = found.calibration
-    print_field(
+    console.print_field(
         "Refusal",
         f"answers {calibration.kept:.0%} of {calibration.questions} questions made from its own sentences, "
         f"refuses {calibration.refused:.0%} of as many foreign ones (cutoff {calibration.cutoff})",
@@ -155,8 +151,8 @@ def detach(data_dir: DataDir = None, json: Json = False) -> None:
     """Detach a collection. The collection itself does not change."""
     from bythebook.admin import detach_collection
 
-    name = detach_collection(load_settings(data_dir=data_dir))
+    name = detach_collection(console.load_settings(data_dir=data_dir))
     if json:
-        print_json({"detached": name})
+        console.print_json({"detached": name})
     else:
-        echo(f"{name} is detached.")
+        console.echo(f"{name} is detached.")

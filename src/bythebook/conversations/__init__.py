@@ -1,9 +1,9 @@
 """Conversations: messages, turns and the port that stores them."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from datetime import datetime
+from typing import Protocol
 
 from bythebook.conversations.models import (
     Conversation,
@@ -16,10 +16,6 @@ from bythebook.conversations.models import (
     TurnState,
 )
 from bythebook.conversations.openai_format import ToolCall
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
 
 __all__ = [
     "Conversation",

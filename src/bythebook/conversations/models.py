@@ -8,15 +8,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from bythebook.conversations import openai_format
+from bythebook.conversations.openai_format import ToolCall
 from bythebook.errors import ContextOverflow, InputError
-
-if TYPE_CHECKING:
-    from bythebook.conversations.openai_format import ToolCall
-    from bythebook.retrieval import RetrievalResult
-
+from bythebook.retrieval import RetrievalResult
 
 Count: TypeAlias = Callable[[str], int]
 """Counts the tokens of a text for the model that will read it."""

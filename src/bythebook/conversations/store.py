@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, fields, replace
+from datetime import datetime
 from itertools import dropwhile
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
@@ -35,11 +37,6 @@ from bythebook.database.engine import Database, open_database
 from bythebook.database.schema import Clock, conversations, messages, turns
 from bythebook.errors import InputError, NotFound, Unavailable
 from bythebook.retrieval import RetrievalResult
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-    from datetime import datetime
-
 
 T = TypeVar("T")
 

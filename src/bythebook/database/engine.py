@@ -5,13 +5,12 @@ loop. On SQLite the whole function runs in a thread: passing each statement to a
 drivers do, takes several times as long as the statements.
 """
 
-from __future__ import annotations
-
 import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError
@@ -20,10 +19,6 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from bythebook.database.schema import VERSION
 from bythebook.errors import ConfigurationError, Unavailable
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
-
 
 T = TypeVar("T")
 

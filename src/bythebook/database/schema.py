@@ -3,24 +3,9 @@
 JSON is stored as text: both databases then preserve every character, and no query searches inside it.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
-from sqlalchemy import (
-    Column,
-    DateTime,
-    Dialect,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    MetaData,
-    Table,
-    Text,
-    UniqueConstraint,
-    text,
-)
+import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeDecorator
@@ -32,20 +17,20 @@ VERSION = "0004"
 class UtcDateTime(TypeDecorator[datetime]):
     """A time in UTC. SQLite drops the time zone, so it is restored on load."""
 
-    impl = DateTime(timezone=True)
+    impl = sa.DateTime(timezone=True)
     cache_ok = True
 
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+    def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:  # noqa: ARG002
         return value.astimezone(UTC) if value else None
 
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+    def process_result_value(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:  # noqa: ARG002
         return value.replace(tzinfo=UTC) if value and value.tzinfo is None else value
 
 
 class Clock(FunctionElement[float]):
     """Seconds since 1970 by the clock of the database, which all its clients share. Constant within a statement."""
 
-    type = Float()
+    type = sa.Float()
     inherit_cache = True
 
 
@@ -59,7 +44,7 @@ def _postgresql_clock(*_: object, **__: object) -> str:
     return "CAST(extract(epoch FROM statement_timestamp()) AS FLOAT)"
 
 
-METADATA = MetaData(
+METADATA = sa.MetaData(
     naming_convention={
         "pk": "pk_%(table_name)s",
         "fk": "fk_%(table_name)s_%(column_0_name)s",
@@ -68,129 +53,133 @@ METADATA = MetaData(
 )
 
 
-def _conversation_id_column() -> Column[str]:
-    return Column("conversation_id", Text, ForeignKey("conversations.id", ondelete="CASCADE"), nullable=False)
+def _conversation_id_column() -> sa.Column[str]:
+    return sa.Column("conversation_id", sa.Text, sa.ForeignKey("conversations.id", ondelete="CASCADE"), nullable=False)
 
 
-conversations = Table(
+conversations = sa.Table(
     "conversations",
     METADATA,
-    Column("id", Text, primary_key=True),
-    Column("user_id", Text, nullable=False),
-    Column("model", Text, nullable=False),
-    Column("title", Text, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("max_history", Integer, nullable=False),
-    Column("turn_count", Integer, nullable=False),
-    Column("retrieval_count", Integer, nullable=False),
-    Column("last_number", Integer, nullable=False),  # of the newest turn, in any state
-    Column("next_position", Integer, nullable=False),  # of the next message
-    Column("history_from", Integer, nullable=False),  # position of the first message since the last reset
-    Column("created_at", UtcDateTime, nullable=False),
-    Column("updated_at", UtcDateTime, nullable=False),
-    Column("last_message_at", UtcDateTime, nullable=False),
-    Index("ix_conversations_user_id_updated_at", "user_id", "updated_at"),
-    Index("ix_conversations_updated_at", "updated_at"),
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("user_id", sa.Text, nullable=False),
+    sa.Column("model", sa.Text, nullable=False),
+    sa.Column("title", sa.Text, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("max_history", sa.Integer, nullable=False),
+    sa.Column("turn_count", sa.Integer, nullable=False),
+    sa.Column("retrieval_count", sa.Integer, nullable=False),
+    sa.Column("last_number", sa.Integer, nullable=False),  # of the newest turn, in any state
+    sa.Column("next_position", sa.Integer, nullable=False),  # of the next message
+    sa.Column("history_from", sa.Integer, nullable=False),  # position of the first message since the last reset
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Column("updated_at", UtcDateTime, nullable=False),
+    sa.Column("last_message_at", UtcDateTime, nullable=False),
+    sa.Index("ix_conversations_user_id_updated_at", "user_id", "updated_at"),
+    sa.Index("ix_conversations_updated_at", "updated_at"),
 )
 
-turns = Table(
+turns = sa.Table(
     "turns",
     METADATA,
-    Column("id", Text, primary_key=True),
+    sa.Column("id", sa.Text, primary_key=True),
     _conversation_id_column(),
-    Column("number", Integer, nullable=False),
-    Column("question", Text, nullable=False),
-    Column("standalone_question", Text, nullable=False),
-    Column("retrieval_results", Text, nullable=False),
-    Column("response", Text),
-    Column("state", Text, nullable=False),
-    Column("error", Text, nullable=False),
-    Column("created_at", UtcDateTime, nullable=False),
-    Column("duration_seconds", Float),
-    Column("owner", Text, nullable=False),  # lease owner
-    Column("lease_until", Float, nullable=False),  # seconds since 1970 by the clock of the database
-    UniqueConstraint("conversation_id", "number"),
+    sa.Column("number", sa.Integer, nullable=False),
+    sa.Column("question", sa.Text, nullable=False),
+    sa.Column("standalone_question", sa.Text, nullable=False),
+    sa.Column("retrieval_results", sa.Text, nullable=False),
+    sa.Column("response", sa.Text),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("error", sa.Text, nullable=False),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Column("duration_seconds", sa.Float),
+    sa.Column("owner", sa.Text, nullable=False),  # lease owner
+    sa.Column("lease_until", sa.Float, nullable=False),  # seconds since 1970 by the clock of the database
+    sa.UniqueConstraint("conversation_id", "number"),
     # Guarantees the order of turns: the database refuses two running turns.
-    Index(
+    sa.Index(
         "ix_turns_running",
         "conversation_id",
         unique=True,
-        sqlite_where=text("state = 'running'"),
-        postgresql_where=text("state = 'running'"),
+        sqlite_where=sa.text("state = 'running'"),
+        postgresql_where=sa.text("state = 'running'"),
     ),
 )
 
-messages = Table(
+messages = sa.Table(
     "messages",
     METADATA,
-    Column("id", Text, primary_key=True),
+    sa.Column("id", sa.Text, primary_key=True),
     _conversation_id_column(),
-    Column("turn_id", Text),  # NULL for the system message
-    Column("position", Integer, nullable=False),
-    Column("role", Text, nullable=False),
-    Column("content", Text, nullable=False),
-    Column("timestamp", UtcDateTime, nullable=False),
-    Column("citations", Text, nullable=False),
-    Column("token_count", Integer, nullable=False),
-    Column("tool_calls", Text, nullable=False),
-    Column("tool_call_id", Text),
-    Column("name", Text),
-    Column("metadata", Text, nullable=False),
-    UniqueConstraint("conversation_id", "position"),
+    sa.Column("turn_id", sa.Text),  # NULL for the system message
+    sa.Column("position", sa.Integer, nullable=False),
+    sa.Column("role", sa.Text, nullable=False),
+    sa.Column("content", sa.Text, nullable=False),
+    sa.Column("timestamp", UtcDateTime, nullable=False),
+    sa.Column("citations", sa.Text, nullable=False),
+    sa.Column("token_count", sa.Integer, nullable=False),
+    sa.Column("tool_calls", sa.Text, nullable=False),
+    sa.Column("tool_call_id", sa.Text),
+    sa.Column("name", sa.Text),
+    sa.Column("metadata", sa.Text, nullable=False),
+    sa.UniqueConstraint("conversation_id", "position"),
 )
 
-keys = Table(
+keys = sa.Table(
     "keys",
     METADATA,
-    Column("id", Text, primary_key=True),  # public part of the key
-    Column("digest", Text, nullable=False),  # SHA-256 of the whole key, which is not stored
-    Column("name", Text, nullable=False),
-    Column("scopes", Text, nullable=False),
-    Column("origins", Text, nullable=False),  # origin of a site token; empty for an API key
-    Column("budget", Integer),  # daily quota of a site token
-    Column("created_at", UtcDateTime, nullable=False),
-    Column("expires_at", UtcDateTime),
-    Column("revoked_at", UtcDateTime),
+    sa.Column("id", sa.Text, primary_key=True),  # public part of the key
+    sa.Column("digest", sa.Text, nullable=False),  # SHA-256 of the whole key, which is not stored
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("scopes", sa.Text, nullable=False),
+    sa.Column("origins", sa.Text, nullable=False),  # origin of a site token; empty for an API key
+    sa.Column("budget", sa.Integer),  # daily quota of a site token
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Column("expires_at", UtcDateTime),
+    sa.Column("revoked_at", UtcDateTime),
 )
 
-rates = Table(
+rates = sa.Table(
     "rates",
     METADATA,
-    Column("subject", Text, primary_key=True),  # rate-limited subject
-    Column("until", Float, nullable=False),  # start of the next window, by the clock of the database
-    Column("taken", Integer, nullable=False),
-    Index("ix_rates_until", "until"),
+    sa.Column("subject", sa.Text, primary_key=True),  # rate-limited subject
+    sa.Column("until", sa.Float, nullable=False),  # start of the next window, by the clock of the database
+    sa.Column("taken", sa.Integer, nullable=False),
+    sa.Index("ix_rates_until", "until"),
 )
 
-repeats = Table(
+repeats = sa.Table(
     "repeats",
     METADATA,
-    Column("user_id", Text, primary_key=True),
-    Column("key", Text, primary_key=True),  # Idempotency-Key of the request
-    Column("asked", Text, nullable=False),  # fingerprint of the request
-    Column("session_id", Text, ForeignKey("conversations.id", ondelete="CASCADE")),  # deleted with its conversation
-    Column("answer", Text),  # JSON of the response, once complete
-    Column("owner", Text, nullable=False),  # lease owner
-    Column("until", Float, nullable=False),  # end of the lease or of the retention, by the clock of the database
-    Index("ix_repeats_session_id", "session_id"),
-    Index("ix_repeats_until", "until"),
+    sa.Column("user_id", sa.Text, primary_key=True),
+    sa.Column("key", sa.Text, primary_key=True),  # Idempotency-Key of the request
+    sa.Column("asked", sa.Text, nullable=False),  # fingerprint of the request
+    sa.Column(
+        "session_id", sa.Text, sa.ForeignKey("conversations.id", ondelete="CASCADE")
+    ),  # deleted with its conversation
+    sa.Column("answer", sa.Text),  # JSON of the response, once complete
+    sa.Column("owner", sa.Text, nullable=False),  # lease owner
+    sa.Column("until", sa.Float, nullable=False),  # end of the lease or of the retention, by the clock of the database
+    sa.Index("ix_repeats_session_id", "session_id"),
+    sa.Index("ix_repeats_until", "until"),
 )
 
-asked = Table(
+asked = sa.Table(
     "asked",
     METADATA,
-    Column("id", Text, primary_key=True),  # id of the response
-    Column("user_id", Text, nullable=False),
-    Column("conversation_id", Text, ForeignKey("conversations.id", ondelete="CASCADE")),  # NULL without a session
-    Column("question", Text, nullable=False),  # empty if log_unanswered is off
-    Column("outcome", Text, nullable=False),
-    Column("generation", Text, nullable=False),
-    Column("nearest", Text, nullable=False),
-    Column("confidence", Float),
-    Column("asked_at", UtcDateTime, nullable=False),
-    Column("rating", Text),  # NULL without a rating
-    Column("reason", Text, nullable=False),
-    Column("rated_at", UtcDateTime),
-    Index("ix_asked_asked_at", "asked_at"),
-    Index("ix_asked_conversation_id", "conversation_id"),
+    sa.Column("id", sa.Text, primary_key=True),  # id of the response
+    sa.Column("user_id", sa.Text, nullable=False),
+    sa.Column(
+        "conversation_id", sa.Text, sa.ForeignKey("conversations.id", ondelete="CASCADE")
+    ),  # NULL without a session
+    sa.Column("question", sa.Text, nullable=False),  # empty if log_unanswered is off
+    sa.Column("outcome", sa.Text, nullable=False),
+    sa.Column("generation", sa.Text, nullable=False),
+    sa.Column("nearest", sa.Text, nullable=False),
+    sa.Column("confidence", sa.Float),
+    sa.Column("asked_at", UtcDateTime, nullable=False),
+    sa.Column("rating", sa.Text),  # NULL without a rating
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("rated_at", UtcDateTime),
+    sa.Index("ix_asked_asked_at", "asked_at"),
+    sa.Index("ix_asked_conversation_id", "conversation_id"),
 )

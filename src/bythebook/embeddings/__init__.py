@@ -1,7 +1,5 @@
 """Embeddings: the `Embedder` port, and iteration over texts that may arrive while others are embedded."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -11,8 +9,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Vector: TypeAlias = NDArray[np.float32]
-    Texts: TypeAlias = Iterable[str] | AsyncIterable[str]
+Vector: TypeAlias = "NDArray[np.float32]"
+Texts: TypeAlias = Iterable[str] | AsyncIterable[str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,18 +4,13 @@ Embedding is most of the work of an ingest. Each vector is appended as soon as i
 was killed resumes instead of starting over.
 """
 
-from __future__ import annotations
-
 import hashlib
 import zlib
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from bythebook.embeddings import EmbedderId, Vector
+from bythebook.embeddings import EmbedderId, Vector
 
 _HASH_BYTES = 32
 _CHECKSUM_BYTES = 4

@@ -1,20 +1,15 @@
 """Embedding models with OpenAI's API: OpenAI itself, Ollama, vLLM, llama.cpp and others."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 import openai
 
+from bythebook.embeddings.config import EmbedderConfig
 from bythebook.embeddings.remote import InputType, truncate
 from bythebook.errors import ConfigurationError, ContextOverflow, RetrievalError
 from bythebook.upstream.classify import ClassifiedError
 from bythebook.upstream.openai import classify_openai_error
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from bythebook.embeddings.config import EmbedderConfig
 
 
 class OpenAIService:

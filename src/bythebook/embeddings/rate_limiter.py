@@ -1,7 +1,5 @@
 """A client-side rate limiter that adapts to a provider's 429 responses."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 

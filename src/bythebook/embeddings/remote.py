@@ -5,28 +5,24 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import aclosing, suppress
 from copy import copy
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from bythebook.embeddings import EmbedderId, iterate_texts
+from bythebook.embeddings import EmbedderId, Texts, Vector, iterate_texts
+from bythebook.embeddings.config import EmbedderLimits
 from bythebook.embeddings.rate_limiter import AdaptiveRateLimiter
 from bythebook.errors import BookError, DeadlineExceeded, RateLimited
 from bythebook.upstream import ClassifiedError, Deadline, RetryPolicy, Upstream
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Coroutine, Sequence
-
-    from bythebook.embeddings import Texts, Vector
-    from bythebook.embeddings.config import EmbedderLimits
-
-    Batch = tuple[str, ...]
-    IndexedVector = tuple[int, Vector]
+Batch = tuple[str, ...]
+IndexedVector = tuple[int, Vector]
 
 
 @cache

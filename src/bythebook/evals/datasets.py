@@ -1,13 +1,13 @@
 """Datasets of documents and questions in the layout of the BEIR benchmark, as sources of pages."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json
 from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote, unquote
 
 from bythebook.errors import InputError
@@ -15,10 +15,6 @@ from bythebook.sources import ListedPage, Page, SkippedPage
 from bythebook.sources.document import compose
 from bythebook.sources.projects import Style
 from bythebook.sources.readers import read
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)

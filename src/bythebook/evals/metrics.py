@@ -1,17 +1,12 @@
 """Confidence intervals by bootstrap: 95 % of the metrics of samples drawn with replacement."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+Numbers = NDArray[np.float64]
 
-    from numpy.typing import NDArray
-
-    Numbers = NDArray[np.float64]
 
 RESAMPLES = 1000
 _RESAMPLES_PER_BATCH = 100

@@ -3,36 +3,31 @@
 A checkpoint file keeps the rows of an interrupted run, so that the next run continues it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from bythebook.answers import AgentRequest, AgentResponse
 from bythebook.book import Book
+from bythebook.conversations.followups import Exchange
+from bythebook.evals import EvalRequest
 from bythebook.evals.datasets import Corpus, EvalQuestion, document_id
 from bythebook.index import NO_FILTERS, Candidate
+from bythebook.index.provider import IndexSnapshot
+from bythebook.ingest import IngestReport
+from bythebook.qa.pipeline import AnswerPipeline
 from bythebook.retrieval.retriever import candidate_limit, rank_candidates, rewrite_query
+from bythebook.settings import Settings
+from bythebook.telemetry import Progress
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-
-    from bythebook.conversations.followups import Exchange
-    from bythebook.evals import EvalRequest
-    from bythebook.index.provider import IndexSnapshot
-    from bythebook.ingest import IngestReport
-    from bythebook.qa.pipeline import AnswerPipeline
-    from bythebook.settings import Settings
-    from bythebook.telemetry import Progress
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 
 NO_DEADLINE_SECONDS = 3600.0

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from bythebook.conversations.models import is_storable, to_utc, utc_now
 from bythebook.errors import InputError
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
 
 MAX_REASON_LENGTH = 1000
 

@@ -4,34 +4,25 @@ The similarity of two questions combines their vectors with the words they share
 computed with nearest-neighbour chains. It is deterministic: the same questions give the same clusters.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bythebook.answers import Outcome
 from bythebook.concurrency import gather
+from bythebook.embeddings import Embedder, Vector
 from bythebook.feedback import AnswerLogEntry, GapReport, InsertionPoint, NearestSection, Rating, Topic
 from bythebook.feedback.answer_log import nearest_sections
 from bythebook.index import NO_FILTERS
+from bythebook.index.provider import IndexSnapshot
 from bythebook.retrieval.evidence import score_evidence
+from bythebook.retrieval.retriever import Retriever
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from bythebook.embeddings import Embedder, Vector
-    from bythebook.index.provider import IndexSnapshot
-    from bythebook.retrieval.retriever import Retriever
-
-    Similarities = NDArray[np.float32]
-    from collections.abc import Iterator
-
+Similarities = NDArray[np.float32]
 
 OFF_TOPIC_CONFIDENCE = 0.02
 """Below this confidence a question is off-topic. Of the 24 off-topic questions used for calibration, 24 were below it

@@ -10,22 +10,17 @@ A reader holds a shared lock on its generation, so that a sweep does not remove 
 process killed at any moment leaves the old generation or the new one.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import IO, TYPE_CHECKING, Any
+from pathlib import Path
+from typing import IO, Any
 
 from bythebook.errors import NotFound, Unavailable
 from bythebook.sources import Coverage, ExcludedPage, SkippedPage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
 
 _CURRENT = "CURRENT"
 DRAFT = "draft"

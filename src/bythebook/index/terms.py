@@ -1,18 +1,12 @@
 """BM25 terms and their weights, used by the index, the evidence check and the answer, and vocabulary statistics."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from qdrant_edge import Bm25, Bm25Config, SparseVector
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
 
 SATURATION = 1.2
 LENGTH_WEIGHT = 0.75

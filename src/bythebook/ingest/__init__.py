@@ -1,12 +1,8 @@
 """Ingest: from page sources to a new generation of the index, processing only what has changed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from bythebook.sources import ExcludedPage, SkippedPage
+from bythebook.sources import ExcludedPage, SkippedPage
 
 
 @dataclass(frozen=True, slots=True)

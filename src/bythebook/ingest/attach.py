@@ -4,21 +4,24 @@ The scan computes what the evidence check needs to know about the whole book: te
 covered and not covered questions. The collection itself is not changed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import numpy as np
 from qdrant_client import models
 
+from bythebook.chunking import Chunk
+from bythebook.embeddings import Embedder, EmbedderId
 from bythebook.errors import ConfigurationError, InputError, NotFound
+from bythebook.index import Calibration
 from bythebook.index.catalog import Catalog, ChunkRecord, PageRecord
 from bythebook.index.provider import IndexSnapshot
 from bythebook.index.qdrant.attached import (
@@ -29,21 +32,13 @@ from bythebook.index.qdrant.attached import (
     read_attachment,
     write_attachment,
 )
+from bythebook.index.qdrant.client import QdrantServer
 from bythebook.index.qdrant.store import QdrantStore
 from bythebook.index.terms import Bm25Terms, VocabularyDelta, quantize_length
 from bythebook.retrieval.calibration import UNCALIBRATED, calibrate
 from bythebook.retrieval.retriever import Retriever
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from bythebook.chunking import Chunk
-    from bythebook.embeddings import Embedder, EmbedderId
-    from bythebook.index import Calibration
-    from bythebook.index.qdrant.client import QdrantServer
-
-    Progress = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int], None]
 
 
 class CollectionScan:

@@ -4,22 +4,25 @@ An `IngestEngine` reads, splits and embeds, in this process or on a cluster. A `
 generation of the index.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shutil
 import time
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
 from contextlib import ExitStack, aclosing, closing
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from pathlib import Path
+from typing import Protocol, TypeAlias, TypeVar
 
+from bythebook.chunking import Chunk
 from bythebook.chunking.splitter import ChunkSizes, split_page
 from bythebook.concurrency import gather
+from bythebook.embeddings import Embedder
 from bythebook.embeddings.checkpoint import VectorCheckpoint, read_checkpoint
 from bythebook.errors import BookError, InputError
+from bythebook.index import Passage
 from bythebook.index.catalog import Catalog, CatalogTotals, ChunkRecord, PageRecord
 from bythebook.index.edge_store import EdgeStore
 from bythebook.index.generations import DRAFT, Generations, save_coverage
@@ -39,17 +42,8 @@ from bythebook.ingest.diff import (
 )
 from bythebook.retrieval.calibration import UNCALIBRATED, calibrate, is_current, is_valid_for
 from bythebook.retrieval.retriever import Retriever
+from bythebook.sources import ListedPage, Page, PageSource
 from bythebook.telemetry import Progress, log, span
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
-    from pathlib import Path
-
-    from bythebook.chunking import Chunk
-    from bythebook.embeddings import Embedder
-    from bythebook.index import Passage
-    from bythebook.sources import ListedPage, Page, PageSource
-
 
 T = TypeVar("T")
 

@@ -1,18 +1,13 @@
 """Watches sources and ingests them again when their pages change."""
 
-from __future__ import annotations
-
 import asyncio
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias
 
 from bythebook.errors import BookError, Unavailable
 from bythebook.sources import ListedPage, PageSource
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-
 
 POLL_SECONDS = 0.5
 """The polling interval. Pages that did not change for one interval count as completely written."""

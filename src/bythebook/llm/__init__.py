@@ -1,14 +1,9 @@
 """Language models: what a model generates for a question, before its answer is verified."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from bythebook.retrieval import RetrievalResult
+from bythebook.retrieval import RetrievalResult
 
 
 @dataclass(frozen=True, slots=True)

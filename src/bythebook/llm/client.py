@@ -5,33 +5,27 @@ socket to the reader and is not turned into an object that is validated for ever
 are merged, so a busy server sanitizes and sends several words at once.
 """
 
-from __future__ import annotations
-
 import json
 import uuid
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx2
 import openai
 from agents import Model, ModelResponse, ModelSettings, Tool, Usage
+from agents.items import TResponseInputItem, TResponseStreamEvent
 from agents.models.chatcmpl_converter import Converter
 from openai.types.responses import ResponseCompletedEvent
 
 from bythebook.errors import BookError, InputError, ProviderError
 from bythebook.llm import GenerationStarted, agents_sdk
+from bythebook.llm.providers import Provider
 from bythebook.llm.search_tool import FORMER_NAME, NAME
 from bythebook.telemetry import metric
 from bythebook.upstream import CallReport, CallState, Deadline, Upstream
 from bythebook.upstream.openai import classify_openai_error
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
-
-    from agents.items import TResponseInputItem, TResponseStreamEvent
-
-    from bythebook.llm.providers import Provider
 
 CONNECTIONS = httpx2.Limits(max_connections=1000, max_keepalive_connections=16)
 """The client checks an idle connection before every call, and each one holds a file handle."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from bythebook.errors import ConfigurationError
 from bythebook.llm.prompts import SYSTEM
 from bythebook.llm.providers import Mode, Provider, detect_provider
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
 
 Unsupported = Literal["remove", "mark"]
 Followups = Literal["auto", "model", "rule"]

@@ -1,20 +1,15 @@
 """The context budget: which passages and exchanges fit into the model's window, counted in exact tokens."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
 
+from bythebook.conversations.followups import Exchange
 from bythebook.errors import ContextOverflow
+from bythebook.retrieval import RetrievalResult
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+Numbered = tuple[int, RetrievalResult]
 
-    from bythebook.conversations.followups import Exchange
-    from bythebook.retrieval import RetrievalResult
-
-    Numbered = tuple[int, RetrievalResult]
 
 MESSAGE = 4
 """Tokens a chat format adds around each message."""

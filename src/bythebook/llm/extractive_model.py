@@ -3,13 +3,12 @@
 The book does not use this module for its own answers: they are the same, and importing the SDK takes two seconds.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from agents import Model, ModelResponse, Usage
+from agents.items import TResponseInputItem, TResponseStreamEvent
 from agents.models.chatcmpl_converter import Converter
 from openai.types.responses.response_output_text import AnnotationURLCitation
 
@@ -19,9 +18,6 @@ from bythebook.conversations.followups import Exchange
 from bythebook.errors import InputError
 from bythebook.llm import agents_sdk
 from bythebook.llm.prompts import build_history
-
-if TYPE_CHECKING:
-    from agents.items import TResponseInputItem, TResponseStreamEvent
 
 Extract: TypeAlias = Callable[[str, Sequence[Exchange]], Awaitable[AgentResponse]]
 """Returns the extractive answer to a question after these exchanges."""

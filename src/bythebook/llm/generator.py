@@ -1,21 +1,22 @@
 """Answer generation: gets an answer from a model, by tool calls or with the passages in the prompt."""
 
-from __future__ import annotations
-
 import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agents import Agent, FunctionTool, MaxTurnsExceeded, ModelBehaviorError, RunConfig, Runner, RunResultStreaming
 from openai.types.responses import ResponseCreatedEvent, ResponseTextDeltaEvent
 
+from bythebook.conversations.followups import Exchange, StandaloneQuestion
 from bythebook.conversations.followups.llm_rewrite import BUDGET as REWRITE_BUDGET
 from bythebook.conversations.followups.llm_rewrite import parse_rewrite, rewrite_messages
 from bythebook.conversations.followups.rules import make_standalone
 from bythebook.errors import BookError, InputError
 from bythebook.llm import GenerationResult, GenerationStarted, prompts
 from bythebook.llm.client import ChatEndpoint, ModelReply, TurnModel
+from bythebook.llm.config import AgentConfig
 from bythebook.llm.context_budget import ContextBudget, FittedContext, count_passage_tokens, count_tokens, fit_context
 from bythebook.llm.search_tool import (
     DESCRIPTION,
@@ -25,17 +26,12 @@ from bythebook.llm.search_tool import (
     SearchArguments,
     describe_passages,
 )
+from bythebook.retrieval import RetrievalResult
+from bythebook.upstream import CallReport, Deadline
 from bythebook.upstream.client import ignore_report
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+Search = Callable[[SearchArguments], Awaitable[Sequence[RetrievalResult]]]
 
-    from bythebook.conversations.followups import Exchange, StandaloneQuestion
-    from bythebook.llm.config import AgentConfig
-    from bythebook.retrieval import RetrievalResult
-    from bythebook.upstream import CallReport, Deadline
-
-    Search = Callable[[SearchArguments], Awaitable[Sequence[RetrievalResult]]]
 
 MOST_SEARCHES = 5
 REWRITE_TOKENS = 200

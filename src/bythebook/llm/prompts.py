@@ -1,18 +1,14 @@
 """Prompts: the messages a model gets, and the history of exchanges that a list of messages contains."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from bythebook.conversations.followups import Exchange
+from bythebook.retrieval import RetrievalResult
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+ChatMessage = tuple[str, str, Sequence[Mapping[str, Any]]]
+"""Its role, its content and its citations."""
 
-    from bythebook.retrieval import RetrievalResult
-
-    ChatMessage = tuple[str, str, Sequence[Mapping[str, Any]]]
-    """Its role, its content and its citations."""
 
 SYSTEM = """\
 You are a helpful assistant for one book. Your role is to answer questions based ONLY on the passages of the book that \

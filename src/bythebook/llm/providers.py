@@ -1,15 +1,11 @@
 """Providers of models: which one to use, by the configured keys and addresses."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 from urllib.parse import urlsplit
 
 from bythebook.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Mode = Literal["auto", "tool", "prefetch"]
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bythebook.errors import InputError
 from bythebook.index import NO_FILTERS, Filters
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from bythebook.retrieval import RetrievalResult
+from bythebook.retrieval import RetrievalResult
 
 NAME = "search_docs"
 FORMER_NAME = "retrieve_context"

@@ -7,26 +7,9 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote, unquote
 
+from mcp import types
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
-from mcp.types import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    CallToolRequestParams,
-    CallToolResult,
-    ListResourcesResult,
-    ListResourceTemplatesResult,
-    ListToolsResult,
-    PaginatedRequestParams,
-    ReadResourceRequestParams,
-    ReadResourceResult,
-    Resource,
-    ResourceTemplate,
-    TextContent,
-    TextResourceContents,
-    Tool,
-    ToolAnnotations,
-)
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from bythebook.answers import LONGEST_QUERY, AgentRequest
@@ -106,10 +89,12 @@ class AnswerResult(BaseModel):
     id: str
 
 
-_READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+_READ_ONLY = types.ToolAnnotations(
+    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+)
 
 TOOLS = (
-    Tool(
+    types.Tool(
         name="search_book",
         title="Search the book",
         description="Find the passages of the book that are most relevant to a query, best first. It never refuses.",
@@ -117,7 +102,7 @@ TOOLS = (
         output_schema=SearchResult.model_json_schema(),
         annotations=_READ_ONLY,
     ),
-    Tool(
+    types.Tool(
         name="ask_book",
         title="Ask the book",
         description=(
@@ -142,7 +127,7 @@ def parse_arguments(arguments: Mapping[str, Any] | None) -> AgentRequest:
         raise InputError(f"the arguments are invalid: {reasons}.") from None
 
 
-async def search_book(book: Book, request: AgentRequest) -> CallToolResult:
+async def search_book(book: Book, request: AgentRequest) -> types.CallToolResult:
     found = await book.search(request.query, top_k=request.top_k, filters=request.filters)
     passages = [
         PassageResult(
@@ -159,14 +144,14 @@ async def search_book(book: Book, request: AgentRequest) -> CallToolResult:
     return _to_tool_result(found.format_for_prompt(), SearchResult(query=found.query, passages=passages))
 
 
-async def ask_book(book: Book, request: AgentRequest, *, user_id: str) -> CallToolResult:
+async def ask_book(book: Book, request: AgentRequest, *, user_id: str) -> types.CallToolResult:
     response = await book.ask(request, user_id=user_id)
     answer = AnswerResult.model_validate(to_json(response))
     return _to_tool_result(response.format_with_sources(), answer)
 
 
-def _to_tool_result(text: str, structured: BaseModel) -> CallToolResult:
-    return CallToolResult(content=[TextContent(text=text)], structured_content=structured.model_dump())
+def _to_tool_result(text: str, structured: BaseModel) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=structured.model_dump())
 
 
 PAGE_SIZE = 100
@@ -174,7 +159,7 @@ PAGE_SIZE = 100
 _SCHEME = "book://page/"
 _PLAIN = "text/plain"
 
-TEMPLATE = ResourceTemplate(
+TEMPLATE = types.ResourceTemplate(
     name="page",
     title="A page of the book",
     uri_template=_SCHEME + "{url}",
@@ -188,22 +173,24 @@ def page_uri(url: str) -> str:
     return _SCHEME + quote(url, safe="")
 
 
-async def list_pages(book: Book, *, after: str) -> ListResourcesResult:
+async def list_pages(book: Book, *, after: str) -> types.ListResourcesResult:
     """One page of the list of resources, sorted by URL, after this URL."""
     async with book.snapshot() as snapshot:
         found = snapshot.catalog.list_titles(after=after, limit=PAGE_SIZE + 1)
-    listed = [Resource(name=url, title=title, uri=page_uri(url), mime_type=_PLAIN) for url, title in found[:PAGE_SIZE]]
-    return ListResourcesResult(resources=listed, next_cursor=found[-2][0] if len(found) > PAGE_SIZE else None)
+    listed = [
+        types.Resource(name=url, title=title, uri=page_uri(url), mime_type=_PLAIN) for url, title in found[:PAGE_SIZE]
+    ]
+    return types.ListResourcesResult(resources=listed, next_cursor=found[-2][0] if len(found) > PAGE_SIZE else None)
 
 
-async def read_page(book: Book, uri: str) -> ReadResourceResult:
+async def read_page(book: Book, uri: str) -> types.ReadResourceResult:
     """The text of a page of the book."""
     url = unquote(uri.removeprefix(_SCHEME)) if uri.startswith(_SCHEME) else ""
     async with book.snapshot() as snapshot:
         page = snapshot.catalog.get_page(url) if "\0" not in url else None
     if page is None:
         raise NotFound("the book has no such page. List the resources to see its pages.")
-    return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=_PLAIN, text=page.text)])
+    return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=_PLAIN, text=page.text)])
 
 
 MAX_URI_LENGTH = 10_000
@@ -229,38 +216,40 @@ def _translate_errors() -> Iterator[None]:
     try:
         yield
     except BookError as error:
-        code = INVALID_PARAMS if isinstance(error, InputError | NotFound) else INTERNAL_ERROR
+        code = types.INVALID_PARAMS if isinstance(error, InputError | NotFound) else types.INTERNAL_ERROR
         raise MCPError(code, _error_message(error)) from error
 
 
 def create_server(book: Book, *, get_user_id: GetUserId = anonymous_user) -> Server[Any]:
     """The server of an open book. Its questions are recorded in the answer log like any others."""
 
-    async def list_tools(_: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=list(TOOLS))
+    async def list_tools(_: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=list(TOOLS))
 
-    async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
+    async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         if params.name not in {tool.name for tool in TOOLS}:
-            raise MCPError(INVALID_PARAMS, "there is no such tool. Use search_book or ask_book.")
+            raise MCPError(types.INVALID_PARAMS, "there is no such tool. Use search_book or ask_book.")
         try:
             request = parse_arguments(params.arguments)
             if params.name == "search_book":
                 return await search_book(book, request)
             return await ask_book(book, request, user_id=get_user_id(context))
         except BookError as error:
-            return CallToolResult(content=[TextContent(text=_error_message(error))], is_error=True)
+            return types.CallToolResult(content=[types.TextContent(text=_error_message(error))], is_error=True)
 
-    async def list_resources(_: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
+    async def list_resources(_: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         after = (params.cursor if params else None) or ""
         if len(after) > MAX_URI_LENGTH:
-            raise MCPError(INVALID_PARAMS, "this cursor is not from this server.")
+            raise MCPError(types.INVALID_PARAMS, "this cursor is not from this server.")
         with _translate_errors():
             return await list_pages(book, after=after)
 
-    async def list_templates(_: Context, _params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
-        return ListResourceTemplatesResult(resource_templates=[TEMPLATE])
+    async def list_templates(
+        _: Context, _params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(resource_templates=[TEMPLATE])
 
-    async def read_resource(_: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+    async def read_resource(_: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         with _translate_errors():
             return await read_page(book, str(params.uri)[:MAX_URI_LENGTH])
 

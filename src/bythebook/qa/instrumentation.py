@@ -1,19 +1,14 @@
 """Instrumentation of a question: its span, its log events and its metrics."""
 
-from __future__ import annotations
-
 import asyncio
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from bythebook.answers import AgentRequest, AgentResponse, AnswerCompleted, Event, State, StateChanged, TextDelta
 from bythebook.errors import BookError
+from bythebook.qa.request import StageTimer
 from bythebook.telemetry import log, metric, span
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from bythebook.qa.request import StageTimer
 
 LEFT = "left"
 """The outcome of a question whose reader left before the answer."""

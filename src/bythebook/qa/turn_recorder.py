@@ -1,25 +1,20 @@
 """Records the turn of a question in its conversation, from its beginning to its answer, failure or cancellation."""
 
-from __future__ import annotations
-
 import asyncio
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from bythebook.answers import AgentResponse
 from bythebook.concurrency import spawn_background_task
+from bythebook.conversations import Conversations, ConversationTurn
+from bythebook.conversations.followups import Exchange
 from bythebook.errors import BookError, InputError
 from bythebook.llm.prompts import build_history
+from bythebook.qa.request import RequestContext, StageTimer
+from bythebook.retrieval import RetrievalResult
 from bythebook.serialization import to_json
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
-
-    from bythebook.answers import AgentResponse
-    from bythebook.conversations import Conversations, ConversationTurn
-    from bythebook.conversations.followups import Exchange
-    from bythebook.qa.request import RequestContext, StageTimer
-    from bythebook.retrieval import RetrievalResult
 
 _SHORTEST_SECONDS = 1e-6
 _GRACE_SECONDS = 0.3

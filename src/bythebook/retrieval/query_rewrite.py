@@ -1,16 +1,10 @@
 """Query rewriting: corrects spelling with the vocabulary of the book and adds the other form of its abbreviations."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
+from bythebook.index.catalog import Catalog
 from bythebook.index.terms import MIN_CORRECTED_LENGTH, WORD
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from bythebook.index.catalog import Catalog
 
 _MAX_CORRECTED_LENGTH = 24
 """Longer words are not typed by hand."""

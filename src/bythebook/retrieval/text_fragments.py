@@ -1,7 +1,5 @@
 """Builds links with text fragments, which open a page at the quoted words."""
 
-from __future__ import annotations
-
 import re
 from urllib.parse import quote as percent
 

@@ -1,20 +1,15 @@
 """Admission control: caps concurrent requests, rejects new ones during shutdown, and keeps the running streams."""
 
-from __future__ import annotations
-
 import asyncio
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from random import random
-from typing import TYPE_CHECKING, Any, Self
+from types import TracebackType
+from typing import Any, Self
 
 from bythebook.errors import Unavailable
 from bythebook.server.streams import AnswerStream, StreamKey
 from bythebook.telemetry import metric
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator
-    from types import TracebackType
-
 
 RETRY_AFTER_SECONDS = 2.0
 """The smallest `Retry-After` of a rejected request. An answer without a model takes less time."""

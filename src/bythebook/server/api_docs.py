@@ -1,19 +1,16 @@
 """The API reference: one self-contained HTML page generated from the OpenAPI document."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
+from collections.abc import Iterator, Mapping
 from html import escape
 from importlib.resources import files
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+Json = Mapping[str, Any]
 
-    Json = Mapping[str, Any]
 
 _LIMITS = {
     "minimum": "at least {}",

@@ -1,17 +1,18 @@
 """The ASGI application of a book: routes, middleware, background tasks and the OpenAPI document."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
+from bythebook.book import Book
 from bythebook.errors import BookError
 from bythebook.server.admission import AdmissionController
 from bythebook.server.auth import Authenticator
@@ -31,16 +32,8 @@ from bythebook.server.middleware import (
 )
 from bythebook.server.routes import ask, completions, feedback, health, page, search, sessions
 from bythebook.server.routes.mcp import McpEndpoint
+from bythebook.settings import Settings
 from bythebook.telemetry import log
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Mapping
-
-    from fastapi.routing import APIRoute
-
-    from bythebook.book import Book
-    from bythebook.settings import Settings
-
 
 logger = logging.getLogger(__name__)
 

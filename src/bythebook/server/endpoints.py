@@ -1,10 +1,10 @@
 """Routes: the access policy that each one declares, strict JSON bodies, and FastAPI dependencies."""
 
-from __future__ import annotations
-
 import json
+import re
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import pydantic_core
 from fastapi import Depends, Request, Response
@@ -19,11 +19,7 @@ from bythebook.server.auth import Authenticator
 from bythebook.server.errors import MethodNotAllowed
 from bythebook.settings import Settings
 
-if TYPE_CHECKING:
-    import re
-    from collections.abc import Callable, Coroutine, Iterable
-
-    Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)

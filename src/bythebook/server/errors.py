@@ -1,25 +1,20 @@
 """Error responses: every exception becomes an ErrorResponse that echoes no input and reveals no secret."""
 
-from __future__ import annotations
-
 import logging
 import math
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import JSONResponse
+from starlette.types import Scope
 
 from bythebook.errors import BookError, InputError, NotFound
 from bythebook.serialization import error_to_dict
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from fastapi import FastAPI
-    from starlette.requests import Request
-    from starlette.types import Scope
 
 logger = logging.getLogger(__name__)
 

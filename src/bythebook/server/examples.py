@@ -1,7 +1,5 @@
 """Examples for the API reference: requests to a small book about a lighthouse, and their responses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 Example = dict[str, Any]

@@ -4,25 +4,19 @@ The httptools protocol needs a third of the time of the h11 one for a request, b
 nor the time to send it. Both limits are added here.
 """
 
-from __future__ import annotations
-
+import asyncio
 import json
+import socket
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from bythebook.errors import InputError
 from bythebook.server.errors import describe_error
-
-if TYPE_CHECKING:
-    import asyncio
-    import socket
-    from collections.abc import Callable, Iterator
-
-    from starlette.types import ASGIApp
-
 
 MAX_HEAD_BYTES = 65_536
 

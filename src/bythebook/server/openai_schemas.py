@@ -1,7 +1,5 @@
 """The request and response bodies of the OpenAI-compatible routes."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model

@@ -4,35 +4,29 @@ Markdown is parsed with raw HTML, links and images disabled, and the result is s
 citation markers: `[2]` links to the URL of citation 2.
 """
 
-from __future__ import annotations
-
 import json
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import nh3
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+from markdown_it.utils import EnvType
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.token import STANDARD_TYPES
 from pygments.util import ClassNotFound
+from starlette.requests import Request
 
 from bythebook.retrieval.text_fragments import build_link
 from bythebook.server.streams import StreamEvent, to_json_line
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from markdown_it.rules_block import StateBlock
-    from markdown_it.rules_inline import StateInline
-    from markdown_it.token import Token
-    from markdown_it.utils import EnvType
-    from starlette.requests import Request
-
 
 _CITATION_MARKER = re.compile(r"\[(\d{1,4})\]")
 _MATHS = re.compile(r"\$\$.+?\$\$|\$(?!\s)[^$\n]+?(?<![\s\\])\$(?!\d)|\\\(.+?\\\)|\\\[.+?\\\]", re.DOTALL)

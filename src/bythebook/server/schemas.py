@@ -4,25 +4,21 @@ Requests are validated against these models. Response models are derived from th
 `bythebook.serialization.to_json` writes, so that a field is declared once.
 """
 
-from __future__ import annotations
-
 import ast
 import inspect
 import sys
+from collections.abc import Sequence
 from dataclasses import fields
 from datetime import datetime
 from enum import Enum
 from functools import cache
 from itertools import pairwise
 from types import GenericAlias, UnionType
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from bythebook import answers, conversations, feedback, index, retrieval
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class RequestModel(BaseModel):

@@ -1,16 +1,12 @@
 """Stop signals: SIGTERM, Ctrl-C and the exit of the supervisor."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator
-    from types import FrameType
+from types import FrameType
+from typing import Any
 
 EXIT_INTERRUPTED = 130
 

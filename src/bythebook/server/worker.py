@@ -1,7 +1,5 @@
 """`python -m bythebook.server.worker`: a worker process of the supervisor."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -4,16 +4,12 @@ A page is one document that a reader can open: its visible text, and the blocks 
 markup (a link is its words), so that a browser can find a quote from it; code, lists and tables are in Markdown.
 """
 
-from __future__ import annotations
-
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from bythebook.errors import BookError
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 
 class BlockKind(StrEnum):

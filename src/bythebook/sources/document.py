@@ -4,16 +4,11 @@ Readers differ in how they find headings, lists and code. Their formatting is th
 here, so that a document has the same text in every format.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from bythebook.sources import Block, BlockKind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 
 @dataclass(frozen=True, slots=True)

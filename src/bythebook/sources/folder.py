@@ -3,8 +3,6 @@
 The folder is listed in reading order. Links that leave it or form a cycle are reported.
 """
 
-from __future__ import annotations
-
 import asyncio
 import codecs
 import os

@@ -1,16 +1,11 @@
 """Heading ids exactly as each documentation generator creates them, so that links lead to the right section."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from bythebook.sources.projects import DEFAULT_SLUGS, SlugOptions, Style
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 
 class AnchorGenerator:

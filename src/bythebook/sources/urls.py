@@ -1,17 +1,12 @@
 """URLs of published pages: the routes that each generator gives to the files of a book."""
 
-from __future__ import annotations
-
 import posixpath
 import re
-from typing import TYPE_CHECKING
+from pathlib import PurePosixPath
 from urllib.parse import quote
 
 from bythebook.sources.projects import Style
 from bythebook.sources.readers import UrlRule, find_format
-
-if TYPE_CHECKING:
-    from pathlib import PurePosixPath
 
 _NUMBER_PREFIX = re.compile(r"^\d+\s*[-_.]+\s*(?=[^-_.\s])")
 _DATE_OR_VERSION = re.compile(r"\d+[-_.]\d+")

@@ -7,18 +7,14 @@ Text written by readers or taken from the book is content. It is passed only in 
 these are dropped unless `log_content` is set. Secrets are never recorded: `redact` removes them from any text.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from types import TracebackType
+from typing import Any, Protocol, TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from types import TracebackType
-
-    OnSpanEnd = Callable[[BaseException | None], None]
-    """Called once at the end of a span, with its error or None."""
+OnSpanEnd: TypeAlias = Callable[[BaseException | None], None]
+"""Called once at the end of a span, with its error or None."""
 
 CONTENT_FIELDS = frozenset({"question", "selected_text", "answer", "text"})
 

@@ -4,24 +4,17 @@ The message of a library or of an unexpected error may quote content: a page, a 
 and the place of these are logged, unless content is logged. Messages of this package and of uvicorn are logged in full.
 """
 
-from __future__ import annotations
-
 import json
 import logging
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
-from bythebook.telemetry import CONTENT_FIELDS, redact, request_id
+from bythebook.telemetry import CONTENT_FIELDS, OnSpanEnd, redact, request_id
 from bythebook.telemetry.redaction import redact_all
 from bythebook.telemetry.registry import LOG_EVENTS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from bythebook.telemetry import OnSpanEnd
-
 
 LOGGER_NAME = "bythebook"
 _TRUSTED_LOGGERS = (LOGGER_NAME, "uvicorn")

@@ -1,16 +1,12 @@
 """Redaction: removes secrets from logs, traces and errors, wherever they occur in a text."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 from urllib.parse import quote
 
 from bythebook import telemetry
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 MASK = "********"
 

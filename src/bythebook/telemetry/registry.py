@@ -1,7 +1,5 @@
 """The names of all spans, log events and metrics. A test compares them with the tables in `docs/observing.md`."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import dataclass
 from enum import StrEnum

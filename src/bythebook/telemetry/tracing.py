@@ -1,23 +1,16 @@
 """OpenTelemetry traces: every span below the span of its request, which may continue a trace of the client."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from opentelemetry import context, trace
 from opentelemetry.trace import SpanKind, Status, StatusCode, TracerProvider
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from bythebook.errors import BookError, ConfigurationError
-from bythebook.telemetry import CONTENT_FIELDS, redact, request_id
+from bythebook.telemetry import CONTENT_FIELDS, OnSpanEnd, redact, request_id
 from bythebook.telemetry.redaction import redact_all
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from bythebook.telemetry import OnSpanEnd
-
 
 TRACEPARENT = "traceparent"
 _KINDS = {"request": SpanKind.SERVER, "call": SpanKind.CLIENT}

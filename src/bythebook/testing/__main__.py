@@ -10,21 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bythebook.testing import (
-    DEFAULT_FAULTS,
-    CompletionRequest,
-    EmbeddingFault,
-    EmbeddingFaults,
-    EmbeddingReply,
-    Fault,
-    Faults,
-    Quirk,
-    RequestQuota,
-    ScriptedEmbeddings,
-    ScriptedReply,
-    ScriptedServer,
-    cooperative_model,
-)
+from bythebook import testing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,9 +25,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--fail", type=float, default=0.0, metavar="RATE", help="the fraction of requests that fail, 0 to 1"
     )
     parser.add_argument("--seed", type=int, default=0, help="the seed that determines the faults")
-    faults = list(dict.fromkeys([*map(str, Fault), *map(str, EmbeddingFault)]))
+    faults = list(dict.fromkeys([*map(str, testing.Fault), *map(str, testing.EmbeddingFault)]))
     parser.add_argument("--fault", action="append", choices=faults, help="inject only this fault; may be repeated")
-    parser.add_argument("--quirk", action="append", type=Quirk, choices=list(Quirk), default=[], help="may be repeated")
+    parser.add_argument(
+        "--quirk", action="append", type=testing.Quirk, choices=list(testing.Quirk), default=[], help="may be repeated"
+    )
     parser.add_argument(
         "--text", default="", help="a fixed answer; by default the server answers from the passages in the prompt"
     )
@@ -64,7 +52,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 async def serve(chosen: argparse.Namespace) -> None:
     async with (_embeddings if chosen.embeddings else _completions)(chosen) as server:
-        address = server.cohere_url if isinstance(server, ScriptedEmbeddings) else server.base_url
+        address = server.cohere_url if isinstance(server, testing.ScriptedEmbeddings) else server.base_url
         sys.stderr.write(f"Listening on {address}, Ctrl-C to stop.\n")
         sys.stderr.flush()
         try:
@@ -74,26 +62,26 @@ async def serve(chosen: argparse.Namespace) -> None:
             sys.stderr.write(f"\n{counts or 'No requests.'}\n")
 
 
-def _embeddings(chosen: argparse.Namespace) -> ScriptedEmbeddings:
-    reply = EmbeddingReply(delay=chosen.delay_first, retry_after="0")
-    kinds = tuple(map(EmbeddingFault, chosen.fault)) if chosen.fault else tuple(EmbeddingFault)
-    return ScriptedEmbeddings(
-        EmbeddingFaults(chosen.fail, seed=chosen.seed, kinds=kinds, otherwise=reply),
+def _embeddings(chosen: argparse.Namespace) -> testing.ScriptedEmbeddings:
+    reply = testing.EmbeddingReply(delay=chosen.delay_first, retry_after="0")
+    kinds = tuple(map(testing.EmbeddingFault, chosen.fault)) if chosen.fault else tuple(testing.EmbeddingFault)
+    return testing.ScriptedEmbeddings(
+        testing.EmbeddingFaults(chosen.fail, seed=chosen.seed, kinds=kinds, otherwise=reply),
         dimension=chosen.dimension,
         key=chosen.key,
-        quota=RequestQuota(chosen.per_minute) if chosen.per_minute else None,
+        quota=testing.RequestQuota(chosen.per_minute) if chosen.per_minute else None,
         port=chosen.port,
     )
 
 
-def _completions(chosen: argparse.Namespace) -> ScriptedServer:
-    def script(request: CompletionRequest) -> ScriptedReply:
-        reply = ScriptedReply(chosen.text) if chosen.text else cooperative_model(request)
+def _completions(chosen: argparse.Namespace) -> testing.ScriptedServer:
+    def script(request: testing.CompletionRequest) -> testing.ScriptedReply:
+        reply = testing.ScriptedReply(chosen.text) if chosen.text else testing.cooperative_model(request)
         return replace(reply, delay_first=chosen.delay_first, delay_token=chosen.delay_token)
 
-    kinds = tuple(map(Fault, chosen.fault)) if chosen.fault else DEFAULT_FAULTS
-    faults = Faults(chosen.fail, seed=chosen.seed, kinds=kinds)
-    return ScriptedServer(script, faults=faults, quirks=chosen.quirk, key=chosen.key, port=chosen.port)
+    kinds = tuple(map(testing.Fault, chosen.fault)) if chosen.fault else testing.DEFAULT_FAULTS
+    faults = testing.Faults(chosen.fail, seed=chosen.seed, kinds=kinds)
+    return testing.ScriptedServer(script, faults=faults, quirks=chosen.quirk, key=chosen.key, port=chosen.port)
 
 
 async def _wait_for_signal() -> None:

@@ -1,14 +1,10 @@
 """Event loops with a virtual clock, so that a test of a thirty-second deadline takes no time."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import selectors
-from typing import TYPE_CHECKING, Any, ParamSpec
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec
 
 P = ParamSpec("P")
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from bythebook.testing.connection import Connection
 from bythebook.testing.replies import CompletionRequest, Fault, Quirk, ScriptedReply, ScriptedToolCall, ScriptedUsage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from bythebook.testing.connection import Connection
 
 Json = dict[str, Any]
 

@@ -8,13 +8,11 @@ import math
 import socket
 import struct
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Self, cast
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from types import TracebackType
+from types import TracebackType
+from typing import Any, Self, cast
 
 HOST = "127.0.0.1"
 _MAX_BODY = 16 * 1024 * 1024

@@ -1,7 +1,5 @@
 """Requests, scripted replies and faults of `ScriptedServer`."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence

@@ -1,18 +1,13 @@
 """Scripted models: one searches, answers and cites; the other also follows instructions in passages."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from bythebook.testing.replies import CompletionRequest, ScriptedReply, ScriptedToolCall
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
 
 NOT_COVERED = "I don't have information about that in the book."
 

@@ -1,11 +1,10 @@
 """`ScriptedServer`: an OpenAI-compatible server whose replies are scripted."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bythebook.testing.completions import build_error, build_model_list, send_reply
 from bythebook.testing.connection import (
@@ -17,10 +16,6 @@ from bythebook.testing.connection import (
     parse_json,
 )
 from bythebook.testing.replies import CompletionRequest, CompletionScript, Faults, Quirk, ScriptedReply
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
 
 _MAX_EXCHANGES = 10_000
 

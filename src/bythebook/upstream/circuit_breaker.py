@@ -1,7 +1,5 @@
 """A circuit breaker: after repeated failures, calls to a service are refused until one probe succeeds."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

@@ -1,18 +1,13 @@
 """Error classification: the error for the caller, and whether it is retried and counted by the circuit breaker."""
 
-from __future__ import annotations
-
 import math
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from bythebook.errors import BookError, ContextOverflow, DeadlineExceeded, ProviderAuthError, ProviderError, RateLimited
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
 
 # The only client errors (4xx) that may be retried: the request was not wrong, but too slow or too frequent.
 _REQUEST_TIMEOUT = 408

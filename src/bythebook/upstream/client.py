@@ -5,20 +5,17 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
-from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
+from typing import Final, NoReturn, TypeVar
 
 from bythebook.errors import BookError, DeadlineExceeded, RateLimited
 from bythebook.telemetry import log, metric, span
 from bythebook.upstream.circuit_breaker import CircuitBreaker
 from bythebook.upstream.classify import ClassifiedError, ErrorClassifier, classify_book_error
 from bythebook.upstream.deadline import Deadline, now
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
-
 
 T = TypeVar("T")
 

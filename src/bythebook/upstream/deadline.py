@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from bythebook.errors import DeadlineExceeded
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 
 def now() -> float:

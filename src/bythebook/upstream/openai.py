@@ -1,7 +1,5 @@
 """Classification of the errors of the `openai` client, for any provider."""
 
-from __future__ import annotations
-
 import json
 import re
 

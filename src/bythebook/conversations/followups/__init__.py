@@ -1,7 +1,5 @@
 """Follow-ups: rewriting a question of a conversation so that it can be searched without the conversation."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 __all__ = ["Exchange", "StandaloneQuestion"]

@@ -3,13 +3,8 @@
 Few of these words occur in other languages, whose questions stay unchanged.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
 
 FUNCTION = frozenset(
     """

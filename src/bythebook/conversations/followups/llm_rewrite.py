@@ -1,11 +1,10 @@
 """Rewriting a follow-up with a model: the prompt, and the checks on the model's answer."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from bythebook.chunking.sentences import split_sentences
+from bythebook.conversations import Count
 from bythebook.conversations.followups import Exchange, StandaloneQuestion
 from bythebook.conversations.followups.lexicon import content_words, split_words, stem
 from bythebook.conversations.followups.rules import (
@@ -16,11 +15,6 @@ from bythebook.conversations.followups.rules import (
     make_standalone,
 )
 from bythebook.conversations.models import Message
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from bythebook.conversations import Count
 
 REWRITE_PROMPT = """\
 You make the last question of a conversation understandable without it, so that it can be looked up in a book.

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING
 
 from bythebook.conversations.followups import Exchange, StandaloneQuestion, lexicon
 from bythebook.conversations.followups.lexicon import content_words, is_stop_word, is_word, split_words, stem
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 _CARDINALS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")

@@ -15,24 +15,22 @@ half the time, and processes share one copy. This is the only module that needs 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 from safetensors import SafetensorError
 from safetensors.numpy import load
 
 from bythebook.errors import ConfigurationError
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+Array = NDArray[np.float32]
+Weights = Mapping[str, Array]
+Attribute = int | float
 
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float32]
-    Weights = Mapping[str, Array]
-    Attribute = int | float
 
 LAYERS, HEADS, WIDTH = 6, 12, 384
 MAX_TOKENS = 256

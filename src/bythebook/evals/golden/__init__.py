@@ -1,7 +1,5 @@
 """Golden questions: an author's own questions with the expected answers, checked after every edit."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from bythebook.answers import Outcome

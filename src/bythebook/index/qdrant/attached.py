@@ -1,30 +1,25 @@
 """Attached collections: read-only collections that another program fills, searched by dense vectors only."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json
 import re
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from bythebook.chunking import Chunk, with_headings
+from bythebook.embeddings import EmbedderId
 from bythebook.errors import ConfigurationError, NotFound
 from bythebook.index.catalog import Catalog
 from bythebook.index.provider import IndexSnapshot, build_snapshot
+from bythebook.index.qdrant.client import QdrantServer
 from bythebook.index.qdrant.store import CollectionLayout, PointId, QdrantStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
-
-    from bythebook.embeddings import EmbedderId
-    from bythebook.index.qdrant.client import QdrantServer
-    from bythebook.index.terms import Bm25Terms
+from bythebook.index.terms import Bm25Terms
 
 FIELD_NAMES: Mapping[str, tuple[str, ...]] = {
     "text": ("content", "text", "chunk_text", "page_content", "body"),

@@ -1,13 +1,12 @@
 """The Qdrant client library behind `Upstream`: deadlines, retries and error classification."""
 
-from __future__ import annotations
-
 import json
 import re
 import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import httpx
 from qdrant_client import AsyncQdrantClient
@@ -18,9 +17,6 @@ from bythebook.errors import ConfigurationError, QdrantConnectionError, RateLimi
 from bythebook.upstream.classify import ClassifiedError, classify_http_error, classify_status
 from bythebook.upstream.client import Upstream
 from bythebook.upstream.deadline import Deadline
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
 
 T = TypeVar("T")
 

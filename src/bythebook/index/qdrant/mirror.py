@@ -8,14 +8,14 @@
 `push` copies a generation from this disk to a server, `pull` from a server to this disk.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json
 import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from bythebook.embeddings import EmbedderId
 from bythebook.embeddings.checkpoint import VectorCheckpoint
@@ -29,13 +29,7 @@ from bythebook.index.qdrant.catalog_sync import combine_digests, fetch_catalog, 
 from bythebook.index.qdrant.generations import CollectionParams, Manifest, ServerGenerations, build_manifest
 from bythebook.index.qdrant.store import POINTS_PER_REQUEST, QdrantStore
 from bythebook.index.terms import Bm25Terms
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from bythebook.telemetry import Progress
-
+from bythebook.telemetry import Progress
 
 _BASE = "BASE"
 _CHUNKS_PER_READ = 256

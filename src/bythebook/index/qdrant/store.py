@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 import numpy as np
 from qdrant_client import models
 
+from bythebook.chunking import Chunk
+from bythebook.embeddings import Vector
 from bythebook.errors import QdrantConnectionError
 from bythebook.index import Candidate, Filters, Passage, sort_candidates, to_point_id
 from bythebook.index.edge_store import BM25, DENSE, MIN_RANKING_DEPTH, from_payload, to_payload
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from bythebook.chunking import Chunk
-    from bythebook.embeddings import Vector
-    from bythebook.index.qdrant.client import QdrantServer
-    from bythebook.index.terms import Bm25Terms
+from bythebook.index.qdrant.client import QdrantServer
+from bythebook.index.terms import Bm25Terms
 
 PointId = int | str
 POINTS_PER_REQUEST = 128

@@ -1,7 +1,5 @@
 """The route of a question. The answer is sent as a whole or as a stream of events."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from typing import Annotated

@@ -4,13 +4,11 @@ Such a client cannot take back text that it has shown, so it gets only the verif
 answer is complete. Instructions, tools and temperatures of a request are ignored; the book's settings apply.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from starlette.responses import JSONResponse
@@ -18,6 +16,7 @@ from starlette.responses import JSONResponse
 from bythebook.access import Scope
 from bythebook.answers import AgentRequest
 from bythebook.conversations import Message
+from bythebook.conversations.followups import Exchange
 from bythebook.conversations.openai_format import parse_message
 from bythebook.errors import InputError, NotFound
 from bythebook.llm.context_budget import count_tokens
@@ -28,9 +27,6 @@ from bythebook.server.endpoints import CallerDep, ContextDep, StrictJsonRoute, r
 from bythebook.server.openai_schemas import OPENAI_ERROR_RESPONSES, ChatCompletion, ChatMessage, ChatRequest, Models
 from bythebook.server.schemas import EVENT_STREAM_RESPONSE
 from bythebook.server.streams import StreamKey, run_question, wait_for_last_event
-
-if TYPE_CHECKING:
-    from bythebook.conversations.followups import Exchange
 
 router = APIRouter(route_class=StrictJsonRoute, tags=["openai"])
 

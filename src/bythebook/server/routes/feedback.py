@@ -1,7 +1,5 @@
 """Ratings of answers."""
 
-from __future__ import annotations
-
 from fastapi import APIRouter, Response
 from starlette.responses import JSONResponse
 

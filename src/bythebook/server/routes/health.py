@@ -1,7 +1,5 @@
 """Liveness, readiness and Prometheus metrics. No probe calls an outside service."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

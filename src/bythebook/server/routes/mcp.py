@@ -1,21 +1,15 @@
 """The MCP endpoint of the book, imported on the first request."""
 
-from __future__ import annotations
-
 import asyncio
+from collections.abc import Collection
 from importlib import import_module
-from typing import TYPE_CHECKING
+
+from starlette.types import ASGIApp, Receive, Send
+from starlette.types import Scope as AsgiScope
 
 from bythebook.access import Caller, Scope
+from bythebook.book import Book
 from bythebook.server.endpoints import RoutePolicy
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from starlette.types import ASGIApp, Receive, Send
-    from starlette.types import Scope as AsgiScope
-
-    from bythebook.book import Book
 
 
 class McpEndpoint:

@@ -1,7 +1,5 @@
 """The chat page, the widget script for other sites, and the API reference."""
 
-from __future__ import annotations
-
 import hashlib
 from functools import cache
 from html import escape

@@ -1,7 +1,5 @@
 """Passage search without an answer."""
 
-from __future__ import annotations
-
 from fastapi import APIRouter, Response
 from starlette.responses import JSONResponse
 

@@ -1,20 +1,14 @@
 """Sessions: stored conversations of a user. The session of another user is reported as not found."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from fastapi import APIRouter, Request, Response
 from starlette.responses import JSONResponse
 
 from bythebook.access import Scope
+from bythebook.conversations import Conversation
 from bythebook.serialization import to_json
 from bythebook.server.endpoints import ContextDep, StrictJsonRoute, UserIdDep, requires
 from bythebook.server.rendering import add_html, wants_html
 from bythebook.server.schemas import ERROR_RESPONSES, Messages, Session, SessionRequest
-
-if TYPE_CHECKING:
-    from bythebook.conversations import Conversation
 
 router = APIRouter(route_class=StrictJsonRoute, tags=["sessions"], responses=ERROR_RESPONSES)
 

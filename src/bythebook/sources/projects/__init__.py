@@ -3,17 +3,13 @@
 Configurations are parsed, never executed: no JavaScript, no Python and no YAML tag is run.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import Literal
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from bythebook.sources import SkippedPage
+from bythebook.sources import SkippedPage
 
 
 class Style(StrEnum):

@@ -1,13 +1,13 @@
 """Docusaurus projects: versions, translations, slugs and sidebars; and the Markdown and code that pages import."""
 
-from __future__ import annotations
-
 import json
 import posixpath
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path, PurePosixPath
+from typing import Any
 from urllib.parse import urljoin
 
 from bythebook.errors import InputError
@@ -40,11 +40,6 @@ from bythebook.sources.projects.metadata import DocumentMetadata, MetadataCache,
 from bythebook.sources.projects.navigation import arrange_documents
 from bythebook.sources.readers import front_matter
 from bythebook.sources.urls import strip_number_prefix
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path, PurePosixPath
-
 
 _DOCUMENT_SUFFIXES = frozenset([".md", ".mdx"])
 _CURRENT = "current"

@@ -3,20 +3,15 @@
 Sidebars are written out in a file or generated from the folders.
 """
 
-from __future__ import annotations
-
 import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bythebook.sources.projects.js_literals import parse_export
 from bythebook.sources.projects.navigation import NavBudget, NavEntry, NavItem, NavSection
 from bythebook.sources.urls import strip_number_prefix
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
 
 _PLACEHOLDERS = ("https://your-docusaurus", "https://tutorial.docusaurus.io")
 

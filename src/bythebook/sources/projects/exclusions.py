@@ -3,22 +3,16 @@
 Globs are translated by `pathspec`, which MkDocs itself uses for `exclude_docs`.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pathspec.patterns.gitignore.basic import GitIgnoreBasicPattern
 
 from bythebook.sources.projects import NonContent, ProjectPage
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-    from pathlib import Path
-
 
 _CHANGELOGS = frozenset(["changelog", "change-log", "change_log", "release-notes", "release_notes", "releasenotes"])
 _DOCUMENT_SUFFIXES = frozenset([".md", ".mdx", ".rst", ".markdown"])

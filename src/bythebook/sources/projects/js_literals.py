@@ -3,8 +3,6 @@
 A value that would have to be computed is UNKNOWN. The values around it are still parsed.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from typing import Any, Final

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pathspec import GitIgnoreSpec
 
@@ -36,10 +37,6 @@ from bythebook.sources.projects.navigation import (
 )
 from bythebook.sources.projects.yaml_files import TaggedValue, read_mapping
 from bythebook.sources.slugs import python_markdown_slug
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
 
 _DOCUMENT_SUFFIXES = frozenset([".md", ".markdown", ".mdown", ".mkdn", ".mkd"])
 _DEFAULT_IGNORES = (".*", "/templates/")

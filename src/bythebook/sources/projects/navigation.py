@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bythebook.errors import ConfigurationError
 from bythebook.sources import SkippedPage
@@ -17,10 +18,6 @@ from bythebook.sources.projects.includes import IncludeResolver, Load
 from bythebook.sources.projects.metadata import DocumentMetadata, MetadataCache, find_markdown_title, find_rst_title
 from bythebook.sources.projects.navigation import NavEntry, NavItem, NavPosition, NavSection, arrange_documents
 from bythebook.sources.projects.yaml_files import read_optional_mapping
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 _RST_TOCTREE = re.compile(
     r"^(?P<indent>[ \t]*)\.\.[ \t]+toctree::[ \t]*\n(?P<body>(?:(?P=indent)[ \t]+\S.*(?:\n|\Z)|[ \t]*\n)*)",

@@ -1,14 +1,10 @@
 """YAML and JSON files of projects. YAML tags are recognised and never executed."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from bythebook.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _MAX_BYTES = 5_000_000
 

@@ -4,22 +4,17 @@ A reader runs no code from a document, opens no other file and makes no request.
 with a function `read` and add a row to `FORMATS`. Binary formats are read by a separate process, see `sandbox`.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import Any, cast
 
 from bythebook.sources import Unreadable
+from bythebook.sources.document import ParsedDocument
 from bythebook.sources.projects import DEFAULT_SLUGS, SlugOptions, Style
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from bythebook.sources.document import ParsedDocument
 
 
 class UrlRule(StrEnum):

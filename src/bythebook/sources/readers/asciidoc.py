@@ -4,20 +4,14 @@ The preprocessor resolves attributes, conditions and comments line by line. The 
 into parts. Inline markup and tables have their own functions below.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from bythebook.sources import Unreadable
 from bythebook.sources.document import DocumentWriter, ParsedDocument
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
 
 MAX_SECONDS = 60.0
 """Time limit for a page. Only pages built to be slow reach it."""

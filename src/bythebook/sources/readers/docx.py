@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
+from xml.etree.ElementTree import Element
 
 from bythebook.sources import BlockKind, Unreadable
 from bythebook.sources.document import DocumentPart, DocumentWriter, ParsedDocument, normalize_text
 from bythebook.sources.readers.zip_archive import ZipArchive
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-    from xml.etree.ElementTree import Element
-
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _HEADING_STYLE = re.compile(r"heading ([1-9])")

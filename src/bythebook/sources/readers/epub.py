@@ -1,23 +1,18 @@
 """EPUB: a zip archive of XHTML files. Each file in the reading order is one page."""
 
-from __future__ import annotations
-
 import posixpath
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.parse import unquote
+from xml.etree.ElementTree import Element
 
 from bythebook.sources import Unreadable
 from bythebook.sources.document import ParsedDocument, normalize_text
 from bythebook.sources.readers import html
 from bythebook.sources.readers.zip_archive import ZipArchive
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-    from xml.etree.ElementTree import Element
 
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"

@@ -1,7 +1,5 @@
 """Front matter: YAML or TOML fields above the first line of a page."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from dataclasses import dataclass

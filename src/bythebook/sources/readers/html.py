@@ -1,10 +1,8 @@
 """HTML: a published page, or an HTML fragment inside Markdown."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -23,10 +21,6 @@ from bythebook.sources.readers.html_content import (
     is_tab_list,
     page_title,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
 
 MAX_DEPTH = 200
 """Nesting depth beyond which only the text of an element is kept, without its structure."""

@@ -8,25 +8,21 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
+from markdown_it.token import Token
 
 from bythebook.sources import BlockKind, Unreadable
 from bythebook.sources.document import DocumentPart, DocumentWriter, ParsedDocument
 from bythebook.sources.projects import DEFAULT_SLUGS, SlugOptions, Style
 from bythebook.sources.readers import front_matter, html
 from bythebook.sources.slugs import AnchorGenerator
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from markdown_it.rules_block import StateBlock
-    from markdown_it.token import Token
-
 
 MAX_PARAGRAPH_LENGTH = 100_000
 """A longer paragraph is data, not prose. Its inline markup is not parsed."""

@@ -3,20 +3,14 @@
 JSX expressions and tags are delimited by counting brackets and quotes. No JavaScript is run.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
-from typing import TYPE_CHECKING
+
+from markdown_it import MarkdownIt
 
 from bythebook.sources.document import ParsedDocument, format_code_block
+from bythebook.sources.projects import Style
 from bythebook.sources.readers import front_matter, markdown
-
-if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
-
-    from bythebook.sources.projects import Style
-
 
 _CONSTRUCT = re.compile(
     r"(?P<fence>^[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)*(?P<marks>`{3,}|~{3,}))"

@@ -1,20 +1,16 @@
 """Jupyter notebooks: text cells, code cells and the first lines of their output."""
 
-from __future__ import annotations
-
 import json
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bythebook.sources import BlockKind, Unreadable
 from bythebook.sources.document import DocumentPart, DocumentWriter, ParsedDocument
 from bythebook.sources.projects import Style
 from bythebook.sources.readers import markdown
 from bythebook.sources.slugs import AnchorGenerator
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 MOST_OUTPUT_LINES, MOST_OUTPUT_LETTERS = 20, 1_000
 """Limits for the output of a cell: enough to show what the code does."""

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 import pypdfium2
 from pypdfium2 import raw as pdfium
 
 from bythebook.sources import BlockKind, Unreadable
 from bythebook.sources.document import ParsedDocument, normalize_text
-from bythebook.sources.readers.pdf_layout import LayoutAnalyzer, group_into_lines, place_run
+from bythebook.sources.readers.pdf_layout import LayoutAnalyzer, TextLine, TextRun, group_into_lines, place_run
 from bythebook.sources.readers.pdf_outline import OutlineEntry, detect_headings, remove_headers_and_footers
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from bythebook.sources.readers.pdf_layout import TextLine, TextRun
 
 MAX_PAGES = 20_000
 _MAX_OUTLINE_DEPTH = 20

@@ -3,24 +3,18 @@
 A PDF has no lines, words or paragraphs. It has text runs with coordinates, in drawing order.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import groupby, pairwise
 from statistics import median, median_low
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from bythebook.sources.document import DocumentPart, DocumentWriter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from bythebook.sources.readers.pdf_outline import HeadingDetector
-
+from bythebook.sources.readers.pdf_outline import HeadingDetector
 
 _MONOSPACED = re.compile(r"mono|courier|consol|menlo|typewriter|cmtt|code|fixed|terminal|inconsolata", re.IGNORECASE)
 _BOLD = re.compile(r"bold|black|heavy|demi|cmbx|cmssbx", re.IGNORECASE)

@@ -1,11 +1,10 @@
 """reStructuredText. The directives and roles of Sphinx and its extensions are read for their text."""
 
-from __future__ import annotations
-
 import re
 import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from docutils import nodes
 from docutils.frontend import get_default_settings
@@ -15,10 +14,6 @@ from docutils.utils import new_document
 
 from bythebook.sources import BlockKind, Unreadable
 from bythebook.sources.document import DocumentWriter, ParsedDocument
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
 
 MAX_LENGTH = 2_000_000
 _OVERLONG_WORD = re.compile(r"\S{2000}")

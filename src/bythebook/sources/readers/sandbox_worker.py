@@ -4,26 +4,21 @@ The process gives up rights and resources, then answers each line of JSON with a
 heartbeat.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import os
 import resource
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bythebook.sources import Unreadable, readers
+from bythebook.sources.document import ParsedDocument
 from bythebook.sources.projects import SlugOptions, Style
 from bythebook.sources.readers.sandbox import OUT_OF_MEMORY_EXIT_CODE, SandboxLimits
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from bythebook.sources.document import ParsedDocument
 
 _FORBIDDEN_EVENTS = (
     *("socket.", "subprocess.", "os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.kill"),

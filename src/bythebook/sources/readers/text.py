@@ -1,7 +1,5 @@
 """Plain text: paragraphs between blank lines."""
 
-from __future__ import annotations
-
 import re
 
 from bythebook.sources.document import DocumentWriter, ParsedDocument

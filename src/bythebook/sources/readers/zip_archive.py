@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from typing import IO, TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import IO
 from xml.etree.ElementTree import Element, ParseError
 
 from defusedxml import ElementTree
 from defusedxml.common import DefusedXmlException
 
 from bythebook.sources import Unreadable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from contextlib import AbstractContextManager
-    from pathlib import Path
 
 MAX_FILE_BYTES = 50_000_000
 """Maximum size of one file after decompression."""

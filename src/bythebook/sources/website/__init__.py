@@ -6,8 +6,6 @@ fetches the pages, `page_parser` parses them and `cache` stores them; `deduplica
 runs all of this once, and `source` is the page source.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -4,24 +4,20 @@ It stores bodies as they were sent. Unchanged pages are parsed again from here, 
 be newer than the book, for example after a killed run; the next run still ingests those pages.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sqlite3
 import zlib
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Self
+from pathlib import Path
+from typing import Self
 
 from bythebook.errors import ConfigurationError
 from bythebook.sources.website import FetchResponse, PageMetadata, Validators
 from bythebook.sources.website.page_parser import PARSER_VERSION
 from bythebook.sources.website.urls import parse_url
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS responses (

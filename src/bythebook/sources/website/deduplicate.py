@@ -1,19 +1,13 @@
 """Deduplication: from the outcome of every URL to the pages of the book, each under one URL."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from bythebook.sources import ListedPage, SkippedPage
+from bythebook.sources.website import PageMetadata
+from bythebook.sources.website.cache import CrawlCache
 from bythebook.sources.website.crawler import CrawlEntry, CrawlOutcome
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from bythebook.sources.website import PageMetadata
-    from bythebook.sources.website.cache import CrawlCache
 
 _NOT_FOUND = re.compile(
     r"\b404\b|(not found|nicht gefunden|introuvable|no encontrada"

@@ -1,14 +1,16 @@
 """Site discovery: one crawl of a site, from its robots.txt and its sitemaps to its deduplicated pages."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 from bythebook.errors import BookError, InputError, Unavailable
 from bythebook.sources import SkippedPage
+from bythebook.sources.document import DocumentPart
 from bythebook.sources.website import CrawlLimits, FetchResponse, PageMetadata, robots, sitemap
+from bythebook.sources.website.cache import CrawlCache
 from bythebook.sources.website.crawler import MAX_PAGE_BYTES, CrawlEntry, Crawler, CrawlOutcome
 from bythebook.sources.website.deduplicate import SitePages, deduplicate, mark_soft_404s
+from bythebook.sources.website.http_client import SiteClient
+from bythebook.sources.website.page_parser import PageParser
 from bythebook.sources.website.urls import (
     RejectedUrl,
     SiteScope,
@@ -17,14 +19,6 @@ from bythebook.sources.website.urls import (
     is_same_site,
     parse_url,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from bythebook.sources.document import DocumentPart
-    from bythebook.sources.website.cache import CrawlCache
-    from bythebook.sources.website.http_client import SiteClient
-    from bythebook.sources.website.page_parser import PageParser
 
 MISSING_PATH = "bythebook-asks-for-a-page-that-is-not-there"
 """A path that no site has. The response shows how the site reports missing pages."""

@@ -4,15 +4,14 @@ It keeps no cookies, sends no credentials and ignores the proxies of the environ
 the same checks as the first URL.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from email.message import Message
-from typing import TYPE_CHECKING, Self, TypeAlias
+from types import TracebackType
+from typing import Self, TypeAlias
 
 import httpcore2
 
@@ -23,10 +22,6 @@ from bythebook.sources.website.ssrf import Resolver, SsrfGuardBackend, resolve
 from bythebook.sources.website.urls import RejectedUrl, WebUrl, parse_url
 from bythebook.upstream import Deadline, RetryPolicy, Upstream
 from bythebook.upstream.classify import ClassifiedError, classify_status
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
 
 USER_AGENT = "bythebook/0.1 (reads a site into a book; obeys robots.txt)"
 MAX_REDIRECTS = 5

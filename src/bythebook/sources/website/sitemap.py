@@ -1,7 +1,5 @@
 """Sitemaps (sitemaps.org): the pages of a site as its owner lists them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from xml.etree.ElementTree import ParseError
 

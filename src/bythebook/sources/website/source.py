@@ -1,12 +1,10 @@
 """A published site as a page source."""
 
-from __future__ import annotations
-
 import asyncio
 import re
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from bythebook.sources import ListedPage, Page, SkippedPage, Unreadable
@@ -20,9 +18,6 @@ from bythebook.sources.website.http_client import SiteClient
 from bythebook.sources.website.page_parser import PageParser
 from bythebook.sources.website.ssrf import Resolver, resolve
 from bythebook.sources.website.urls import SiteScope, WebUrl, parse_url
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
 
 
 def _ignore_progress(_stage: str, _done: int, _total: int) -> None:

@@ -4,8 +4,6 @@ A host name is resolved where the connection is opened, its addresses are checke
 address. A name that resolves to another address a moment later (DNS rebinding) has no effect.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ipaddress
 import socket
