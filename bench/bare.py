@@ -17,7 +17,7 @@ import numpy as np
 import onnxruntime  # type: ignore[import-untyped]
 from tokenizers import Tokenizer
 
-from bythebook.embeddings.minilm import download
+from bythebook.models import GRANITE, install
 from bythebook.settings import Settings
 
 if TYPE_CHECKING:
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 CORES = 2
 PEERS_BATCH = 32
-LONGEST, FIRST, LAST = 256, 101, 102
+LONGEST, FIRST, LAST = 512, 0, 2
 SAMPLE = 4 * PEERS_BATCH
 
 
 def main() -> None:
     task, texts = sys.argv[1], json.loads(Path(sys.argv[2]).read_text(encoding="utf-8"))
-    model = download.find(Settings.load().model_folder).folder
-    tokenizer = Tokenizer.from_file(str(model / download.TOKENIZER))
+    model = install.find(Settings.load().model_folder, GRANITE).folder
+    tokenizer = Tokenizer.from_file(str(model / install.TOKENIZER))
     tokenizer.no_padding()
     tokenizer.no_truncation()
     if task == "all":
@@ -57,7 +57,7 @@ def ours(model: Path, tokenizer: Tokenizer) -> Way:
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.enable_mem_pattern = options.enable_cpu_mem_arena = False
-    session = _session(model / download.GRAPH, options)
+    session = _session(model / install.GRAPH, options)
     pool = ThreadPoolExecutor(CORES)
 
     def embed(text: str) -> None:
@@ -73,7 +73,7 @@ def sketch(model: Path, tokenizer: Tokenizer) -> Way:
     """One text at a time on all cores, the usual way."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = CORES
-    session = _session(model / download.GRAPH, options)
+    session = _session(model / install.GRAPH, options)
 
     def way(texts: Sequence[str]) -> None:
         for text in texts:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from bench.figures import Figure
 from bench.pages import write_book
 from bench.processes import bythebook, run
-from bythebook.embeddings.minilm.embedder import available_cores
+from bythebook.models.runtime import available_cores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,26 +3,26 @@
 `python -m bench.full_precision FOLDER` fetches the weights if need be and writes `FOLDER/graph.onnx`.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path
 
 import onnx
 
-from bythebook.embeddings.minilm import download
-from bythebook.embeddings.minilm.download import WEIGHTS, read_published_file
-from bythebook.embeddings.minilm.onnx_export import full_graph, read_tensors
-
-GRAPH, CONSTANTS = "graph.onnx", "constants.bin"
+from bythebook.models import GRANITE
+from bythebook.models.conversion import GRANITE_SHAPE, embedding_graph
+from bythebook.models.install import CONSTANTS, GRAPH, fetch, read_published_file
+from bythebook.models.onnx_graph import Float32Arithmetic
+from bythebook.models.weights import read_pack
 
 
 def write(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     given = os.environ.get("BYTHEBOOK_MODEL_SOURCE")
-    source = Path(given) if given else download.fetch(folder)
-    written = full_graph(read_tensors(read_published_file(source, WEIGHTS)), constants_file=CONSTANTS)
+    source = Path(given) if given else fetch(folder, GRANITE)
+    (path,) = GRANITE.files
+    weights, _ = read_pack(read_published_file(source, path, GRANITE))
+    written = embedding_graph(weights, GRANITE_SHAPE, pool="first", arithmetic=Float32Arithmetic)
     model = onnx.load_model_from_string(written.graph)
     for value in (*model.graph.input, *model.graph.output):
         value.type.tensor_type.shape.dim[0].dim_param = "batch"

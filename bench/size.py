@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from typing import TYPE_CHECKING
 
 from bench.figures import Figure
-from bythebook.embeddings.minilm import download
+from bythebook.models import GRANITE, install
 from bythebook.settings import Settings
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _NAME = re.compile(r"^([A-Za-z0-9._-]+)==", re.MULTILINE)
 
 def figures(lock: Path) -> Iterator[Figure]:
     sizes = {name: _size(name) for name in _NAME.findall(lock.read_text(encoding="utf-8"))}
-    model = download.find(Settings.load().model_folder).size
+    model = install.find(Settings.load().model_folder, GRANITE).size
     largest = sorted(sizes, key=lambda name: -sizes[name])[:4]
     raw = {f"{name} MB": sizes[name] / 1e6 for name in largest} | {"model MB": model / 1e6}
     total = (sum(sizes.values()) + model) / 1e6

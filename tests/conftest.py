@@ -16,8 +16,8 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 
 from bythebook.book import Book
-from bythebook.embeddings.minilm import download
 from bythebook.errors import ConfigurationError
+from bythebook.models import GRANITE, install
 from bythebook.settings import Settings
 from tests.support.postgres import Server, running_postgres
 
@@ -79,7 +79,7 @@ def model_folder() -> Path:
     """The folder of the embedding model. Without the model a test is skipped; in CI it fails."""
     folder = Settings.load().model_folder
     try:
-        download.find(folder)
+        install.find(folder, GRANITE)
     except ConfigurationError as error:
         if os.environ.get("CI"):
             raise

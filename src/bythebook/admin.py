@@ -6,8 +6,8 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, 
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from bythebook.embeddings.factory import open_local, open_remote_embedder
-from bythebook.embeddings.minilm.embedder import EMBEDDER_ID
+from bythebook.embeddings.factory import open_remote_embedder
+from bythebook.embeddings.local import DEFAULT_MODEL, EMBEDDER_ID, installed_embedder
 from bythebook.errors import Conflict, InputError, NotFound
 from bythebook.index.backends import (
     IndexLocation,
@@ -281,7 +281,9 @@ async def attach_collection(
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(connect_qdrant(settings.index_config(), settings.qdrant_url))
         hosted = await open_remote_embedder(settings.embedder_config(""), None, stack)
-        local = await stack.enter_async_context(open_local(settings.model_folder, say=say, pending=None))
+        local = await stack.enter_async_context(
+            installed_embedder(settings.model_folder, DEFAULT_MODEL, say=say, pending=None)
+        )
         embedder = hosted or local
         wanted = Attachment(
             url=settings.qdrant_url,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Self
 
 from bythebook.answers import AgentRequest, AgentResponse, Event
 from bythebook.embeddings.cache import CachedEmbedder
-from bythebook.embeddings.factory import open_local, open_remote_embedder
-from bythebook.embeddings.minilm.embedder import EMBEDDER_ID
+from bythebook.embeddings.factory import open_remote_embedder
+from bythebook.embeddings.local import DEFAULT_MODEL, LOCAL_MODELS, LocalEmbedder, ModelFolder, installed_embedder
 from bythebook.errors import DeadlineExceeded, NotFound, QdrantConnectionError, RateLimited, Unavailable
 from bythebook.feedback.answer_log import AnswerLog
 from bythebook.index import NO_FILTERS, Filters
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from bythebook.conversations.followups import Exchange
     from bythebook.database.engine import Database
     from bythebook.embeddings import Embedder, EmbedderId
-    from bythebook.embeddings.minilm.embedder import PendingSession
     from bythebook.feedback import AnswerLogEntry, Feedback, GapReport, Rating
     from bythebook.feedback.ratings import RatingStore
     from bythebook.ingest import IngestReport
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from bythebook.llm.config import AgentConfig
     from bythebook.llm.extractive_model import ExtractiveModel
     from bythebook.llm.generator import AnswerGenerator
+    from bythebook.models.runtime import PendingSession
     from bythebook.qa.suggestions import Introduction
     from bythebook.retrieval import RetrievalContext
     from bythebook.settings import Settings
@@ -110,14 +110,18 @@ class Book:
             embedder_id = await self._read_embedder_id()
             self._embedder_config = self._settings.embedder_config(embedder_id.model if embedder_id else "")
             self._hosted = await open_remote_embedder(self._embedder_config, embedder_id, stack)
-            identity = self._hosted.identity if self._hosted else EMBEDDER_ID
+            # A book that was ingested with another local model is read with that one.
+            self._local_model = LOCAL_MODELS.get(embedder_id.model if embedder_id else "", DEFAULT_MODEL)
+            identity = self._hosted.identity if self._hosted else self._local_model.identity
             self._index_provider = IndexProvider(self._backend.snapshot_loader(identity, self._count))
             stack.callback(self._index_provider.close)
             # The index opens while the embedding model loads. An index of another embedder is not opened: it can
             # only be rebuilt.
             preparing = asyncio.create_task(self._prepare_index()) if embedder_id == identity else None
             self._local = await stack.enter_async_context(
-                open_local(self._settings.model_folder, say=self._say, pending=self._pending_session)
+                installed_embedder(
+                    self._settings.model_folder, self._local_model, say=self._say, pending=self._pending_session
+                )
             )
             self.reader: Embedder = CachedEmbedder(self._local)
             """Scores the evidence and verifies answers."""
@@ -166,7 +170,7 @@ class Book:
         with ExitStack() as stack:
             opened = open_sources(self._settings.source_options(), sources, stack, progress=progress, keep=True)
             workspace = await self._backend.open_workspace(progress=progress)
-            context = self._ingest_context(workspace, progress)
+            context = await self._ingest_context(workspace, progress, rebuild=rebuild)
             report = await ingest(context, opened, prune=prune, rebuild=rebuild)
             began = time.perf_counter()
             generation = await workspace.publish(chunking=asdict(context.sizes), progress=progress)
@@ -187,7 +191,8 @@ class Book:
 
         with ExitStack() as stack:
             opened = open_sources(self._settings.source_options(), sources, stack, progress=progress, keep=False)
-            context = self._ingest_context(await self._backend.open_workspace(progress=progress), progress)
+            workspace = await self._backend.open_workspace(progress=progress)
+            context = await self._ingest_context(workspace, progress, rebuild=rebuild)
             return await plan_ingest(context, opened, prune=prune, rebuild=rebuild)
 
     async def search(self, query: str, *, top_k: int | None = None, filters: Filters = NO_FILTERS) -> RetrievalContext:
@@ -377,7 +382,7 @@ class Book:
         """The current generation of the index, open until the context ends."""
         return self._index_provider.snapshot()
 
-    def _ingest_context(self, workspace: IngestWorkspace, progress: Progress) -> IngestContext:
+    async def _ingest_context(self, workspace: IngestWorkspace, progress: Progress, *, rebuild: bool) -> IngestContext:
         from bythebook.chunking.splitter import ChunkSizes
         from bythebook.ingest.pipeline import IngestContext
 
@@ -387,12 +392,24 @@ class Book:
             overlap=self._embedder_config.chunk_overlap if overlap == "auto" else overlap,
         )
         reader = self.reader if self._hosted else None
-        embedder = self._hosted.for_ingest() if self._hosted else self._local
-        return IngestContext(
-            workspace.folder, workspace.generations, embedder, sizes, progress, reader, self._engine(sizes)
-        )
+        embedder = self._hosted.for_ingest() if self._hosted else await self._local_for_ingest(rebuild=rebuild)
+        engine = self._engine(sizes, embedder)
+        return IngestContext(workspace.folder, workspace.generations, embedder, sizes, progress, reader, engine)
 
-    def _engine(self, sizes: ChunkSizes) -> IngestEngine:
+    async def _local_for_ingest(self, *, rebuild: bool) -> LocalEmbedder:
+        """The local embedder of the book; to rebuild it, the one that new books get."""
+        if self._local_model is DEFAULT_MODEL:
+            return self._local
+        if not rebuild:
+            self._say(
+                f"This book was ingested with {self._local_model.spec.title}. `bythebook ingest --rebuild` embeds it "
+                f"with {DEFAULT_MODEL.spec.title}, which finds more."
+            )
+            return self._local
+        opening = installed_embedder(self._settings.model_folder, DEFAULT_MODEL, say=self._say, pending=None)
+        return await self._stack.enter_async_context(opening)
+
+    def _engine(self, sizes: ChunkSizes, embedder: Embedder) -> IngestEngine:
         from bythebook.ingest.pipeline import LOCAL_ENGINE
 
         settings = self._settings
@@ -400,8 +417,8 @@ class Book:
             return LOCAL_ENGINE
         from bythebook.ingest.ray import RayEngine
 
-        models = settings.model_folder.absolute()
-        engine = RayEngine(models, sizes, settings.ray_address, settings.ray_workers, hosted=self._hosted is not None)
+        model = ModelFolder(settings.model_folder.absolute(), embedder.identity.model) if not self._hosted else None
+        engine = RayEngine(sizes, model, settings.ray_address, settings.ray_workers)
         self._stack.callback(engine.close)
         return engine
 

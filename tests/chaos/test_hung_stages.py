@@ -19,7 +19,7 @@ from bythebook import AgentRequest
 from bythebook.answers import TextDelta
 from bythebook.conversations import Conversation, Conversations, Message, TurnState
 from bythebook.conversations.store import open_conversations
-from bythebook.embeddings.minilm.embedder import EMBEDDER_ID, local_embedder
+from bythebook.embeddings.local import EMBEDDER_ID, local_embedder
 from bythebook.errors import DeadlineExceeded
 from bythebook.index.generations import Generations
 from bythebook.index.provider import IndexProvider, IndexSnapshot, LocalSnapshotLoader

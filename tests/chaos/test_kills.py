@@ -10,7 +10,8 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bythebook.embeddings.minilm.embedder import EMBEDDER_ID, TASKS_PER_CORE, available_cores
+from bythebook.embeddings.local import EMBEDDER_ID, TASKS_PER_CORE
+from bythebook.models.runtime import available_cores
 from tests.support.index_contents import contents
 from tests.support.ingest_kills import MOMENTS, Killing, show
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import bythebook
-from bythebook.embeddings.minilm.embedder import EMBEDDER_ID
+from bythebook.embeddings.local import EMBEDDER_ID
 from tests.support.index_contents import contents
 
 WORDS = "lamp horn keeper oil page fog wick lens ship storm stair night log rope bell glass".split()

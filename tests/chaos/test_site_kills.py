@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.embeddings.minilm.embedder import TASKS_PER_CORE, available_cores
+from bythebook.embeddings.local import TASKS_PER_CORE
+from bythebook.models.runtime import available_cores
 from tests.support.index_contents import contents
 from tests.support.ingest_kills import HERE, MOMENTS, Killing, show
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bythebook.chunking.splitter import ChunkSizes, document_id, split_page
-from bythebook.embeddings.minilm.embedder import local_embedder
+from bythebook.embeddings.local import local_embedder
 from bythebook.sources import BlockKind, Page
 from bythebook.sources.document import DocumentPart, compose
 from tests.support.markdown_strategies import MARKDOWN, page_of

@@ -13,9 +13,9 @@ import pytest
 
 from bythebook.embeddings.config import EmbedderConfig, EmbedderLimits
 from bythebook.embeddings.factory import hosted_embedder
-from bythebook.embeddings.minilm import download
-from bythebook.embeddings.minilm.embedder import local_embedder
+from bythebook.embeddings.local import local_embedder
 from bythebook.errors import ConfigurationError
+from bythebook.models import GRANITE, install
 from bythebook.testing import ScriptedEmbeddings
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def cache_folder() -> Path:
     default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bythebook" / "models"
     folder = Path(os.environ.get("BYTHEBOOK_MODEL_FOLDER") or default)
     try:
-        download.find(folder)
+        install.find(folder, GRANITE)
     except ConfigurationError as exc:
         if os.environ.get("CI"):
             raise

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bythebook.chunking.splitter import ChunkSizes, split_page
-from bythebook.embeddings.minilm.embedder import local_embedder
+from bythebook.embeddings.local import EMBEDDER_ID, ModelFolder, local_embedder
 from bythebook.embeddings.remote import count_tokens
 from bythebook.ingest.ray_workers import EmbedWorker, ReadWorker
 from bythebook.sources import ListedPage, PageSource
@@ -34,7 +34,7 @@ async def test_reads_and_splits_pages_like_the_local_engine(model_folder: Path, 
     folder, sizes = Folder(lighthouse), ChunkSizes()
     listed = await listed_in(folder)
     # A worker gets its source over the network.
-    worker = ReadWorker(pickle.loads(pickle.dumps(folder)), sizes, model_folder)  # noqa: S301
+    worker = ReadWorker(pickle.loads(pickle.dumps(folder)), sizes, ModelFolder(model_folder, EMBEDDER_ID.model))  # noqa: S301
     pages = [await folder.read(each) for each in listed]
     async with local_embedder(model_folder) as embedder:
         cut = [list(split_page(page, count=embedder.count_tokens, sizes=sizes)) for page in pages]
@@ -71,7 +71,7 @@ async def test_returns_the_reason_for_an_unreadable_page(lighthouse: Path) -> No
 async def test_embeds_texts_like_the_local_engine(model_folder: Path) -> None:
     texts = ["The lamp turns.", "The horn sounds in fog.", ""]
     batch = {"index": np.arange(3), "text": np.array(texts, dtype=object)}
-    made = EmbedWorker(model_folder)(batch)
+    made = EmbedWorker(ModelFolder(model_folder, EMBEDDER_ID.model))(batch)
     async with local_embedder(model_folder) as embedder:
         alone = [vector.tobytes() async for vector in embedder.embed_documents(texts)]
     assert [vector.tobytes() for vector in made["vector"]] == alone

@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from bythebook.cli import main
-from bythebook.embeddings.minilm.embedder import LocalEmbedder
+from bythebook.embeddings.local import LocalEmbedder
 
 if TYPE_CHECKING:
     from bythebook.embeddings import Vector

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import bythebook
 from bythebook.embeddings import EmbedderId
-from bythebook.embeddings.minilm.embedder import EMBEDDER_ID
+from bythebook.embeddings.local import EMBEDDER_ID
 
 HERE = Path(__file__).parent
 WORDS = "lamp horn keeper oil page fog wick lens ship storm stair night log rope bell glass".split()

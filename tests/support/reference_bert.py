@@ -17,17 +17,19 @@ if TYPE_CHECKING:
 erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
-def random_weights(seed: int, *, words: int = 300) -> dict[str, NDArray[np.float32]]:
+def random_weights(
+    seed: int, *, words: int = 320, positions: int = 512, layers: int = 6
+) -> dict[str, NDArray[np.float32]]:
     """Random weights in MiniLM's shape with a small vocabulary, of the magnitude of trained ones."""
     random = np.random.default_rng(seed)
 
     def normal(*shape: int, around: float = 0.0, spread: float = 0.05) -> NDArray[np.float32]:
         return (around + spread * random.standard_normal(shape)).astype(np.float32)
 
-    sizes = {"word": words, "position": 512, "token_type": 2}
+    sizes = {"word": words, "position": positions, "token_type": 2}
     weights = {f"embeddings.{name}_embeddings.weight": normal(size, 384) for name, size in sizes.items()}
     norms = ["embeddings.LayerNorm"]
-    for layer in (f"encoder.layer.{number}" for number in range(6)):
+    for layer in (f"encoder.layer.{number}" for number in range(layers)):
         dense = {f"attention.self.{part}": (384, 384) for part in ("query", "key", "value")}
         dense |= {"attention.output.dense": (384, 384), "intermediate.dense": (1536, 384), "output.dense": (384, 1536)}
         for name, shape in dense.items():
@@ -39,8 +41,10 @@ def random_weights(seed: int, *, words: int = 300) -> dict[str, NDArray[np.float
     return weights
 
 
-def embed(weights: Mapping[str, NDArray[np.float32]], ids: Sequence[int]) -> Array:
-    """The mean of the last layer, normalised."""
+def hidden_states(
+    weights: Mapping[str, NDArray[np.float32]], ids: Sequence[int], *, first_position: int = 0, second: int = 0
+) -> Array:
+    """The last layer. Positions begin at `first_position`; the last `second` tokens are of a second text."""
     w = {name: tensor.astype(np.float64) for name, tensor in weights.items()}
 
     def dense(x: Array, name: str) -> Array:
@@ -53,9 +57,12 @@ def embed(weights: Mapping[str, NDArray[np.float32]], ids: Sequence[int]) -> Arr
         normed: Array = scaled * w[f"{name}.weight"] + w[f"{name}.bias"]
         return normed
 
-    x = w["embeddings.word_embeddings.weight"][list(ids)] + w["embeddings.position_embeddings.weight"][: len(ids)]
-    x = norm(x + w["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm")
-    for layer in (f"encoder.layer.{number}" for number in range(6)):
+    positions = w["embeddings.position_embeddings.weight"][first_position : first_position + len(ids)]
+    kinds = [0] * (len(ids) - second) + [1] * second
+    x = w["embeddings.word_embeddings.weight"][list(ids)] + positions
+    x = norm(x + w["embeddings.token_type_embeddings.weight"][kinds], "embeddings.LayerNorm")
+    layers = sum(name.endswith("intermediate.dense.bias") for name in weights)
+    for layer in (f"encoder.layer.{number}" for number in range(layers)):
         parts = [dense(x, f"{layer}.attention.self.{part}") for part in ("query", "key", "value")]
         query, key, value = (part.reshape(len(ids), 12, 32).transpose(1, 0, 2) for part in parts)
         likeness = np.exp(query @ key.transpose(0, 2, 1) / math.sqrt(32))
@@ -65,6 +72,9 @@ def embed(weights: Mapping[str, NDArray[np.float32]], ids: Sequence[int]) -> Arr
         wide = dense(x, f"{layer}.intermediate.dense")
         bent = wide * 0.5 * (1 + erf(wide / math.sqrt(2)))
         x = norm(dense(bent, f"{layer}.output.dense") + x, f"{layer}.output.LayerNorm")
-    mean = x.mean(0)
-    unit: Array = mean / np.linalg.norm(mean)
-    return unit
+    return x
+
+
+def unit(vector: Array) -> Array:
+    found: Array = vector / np.linalg.norm(vector)
+    return found

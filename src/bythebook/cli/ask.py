@@ -13,8 +13,9 @@ import typer
 from bythebook.answers import AgentRequest, AgentResponse
 from bythebook.cli import console
 from bythebook.cli.console import BaseUrl, DataDir, FilterOption, Json, Model, TopK
-from bythebook.embeddings.minilm.embedder import start_loading
 from bythebook.index import Filters
+from bythebook.models import GRANITE
+from bythebook.models.runtime import start_loading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -85,7 +86,7 @@ def answer(arguments: AskArguments, *, then: Callable[[], None] = lambda: None) 
         base_url=arguments.base_url,
     )
     request = AgentRequest(arguments.question, top_k=arguments.top_k, filters=Filters.parse(arguments.filters))
-    begun = start_loading(settings.model_folder)
+    begun = start_loading(settings.model_folder, GRANITE)
 
     async def work() -> None:
         from bythebook.book import Book

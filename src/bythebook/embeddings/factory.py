@@ -1,4 +1,4 @@
-"""Opens the embedders of a book: the hosted one that was configured, and the local one."""
+"""Opens the hosted embedder that was configured."""
 
 from __future__ import annotations
 
@@ -7,17 +7,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from bythebook.embeddings import EmbedderId
-from bythebook.embeddings.minilm import download
-from bythebook.embeddings.minilm.embedder import LocalEmbedder, local_embedder
 from bythebook.embeddings.remote import EmbeddingService, HostedEmbedder
 from bythebook.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-    from pathlib import Path
+    from collections.abc import AsyncIterator
 
     from bythebook.embeddings.config import EmbedderConfig
-    from bythebook.embeddings.minilm.embedder import PendingSession
 
 
 async def open_remote_embedder(
@@ -27,19 +23,6 @@ async def open_remote_embedder(
     if config.is_local:
         return None
     return await stack.enter_async_context(hosted_embedder(config, embedder_id=embedder_id))
-
-
-@asynccontextmanager
-async def open_local(
-    folder: Path, *, say: Callable[[str], None], pending: PendingSession | None
-) -> AsyncIterator[LocalEmbedder]:
-    """The local embedder. Its model is downloaded into `folder` if it is not there yet."""
-    try:
-        download.find(folder)
-    except ConfigurationError:
-        await asyncio.to_thread(download.download, folder, say=say)
-    async with local_embedder(folder, pending=pending) as embedder:
-        yield embedder
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from bythebook.chunking.splitter import ChunkSizes, split_page
 from bythebook.embeddings import Embedder, EmbedderId, embed_in_any_order, iterate_texts
-from bythebook.embeddings.minilm.embedder import LocalEmbedder
+from bythebook.embeddings.local import LocalEmbedder, ModelFolder
 from bythebook.errors import ConfigurationError, Unavailable
 from bythebook.ingest.ray_workers import EmbedWorker, ReadWorker
 from bythebook.sources import ExcludedPage, ListedPage, Page, PageSource, SkippedPage, Unreadable
@@ -36,7 +36,6 @@ except ModuleNotFoundError as exc:
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
-    from pathlib import Path
 
     from bythebook.chunking import Chunk
     from bythebook.embeddings import Texts, Vector
@@ -52,14 +51,14 @@ _PROBE_SECONDS = 5.0
 class RayEngine:
     """A Ray cluster. It is joined when there are enough pages or texts."""
 
-    models: Path
     sizes: ChunkSizes
+    model: ModelFolder | None
+    """The local model. None if a hosted service embeds: this process then calls it within its limits, and the cluster
+    only reads."""
     address: str = ""
     """Empty: the cluster in RAY_ADDRESS, or a local one."""
     workers: int = 0
     """0: one for each core of the cluster."""
-    hosted: bool = False
-    """Whether a hosted service embeds. This process then calls it within its limits, and the cluster only reads."""
     _chunks: dict[str, list[Chunk]] = field(default_factory=dict)
     _joined: bool = False
     _open: ExitStack = field(default_factory=ExitStack)
@@ -81,7 +80,7 @@ class RayEngine:
     async def read(self, source: PageSource, listed: Sequence[ListedPage]) -> AsyncGenerator[tuple[int, Any]]:
         """The index of page page, and the page with its chunks or the reason why not, in any order."""
         rows = [{"index": index, "listed": pickle.dumps(page)} for index, page in enumerate(listed)]
-        arguments = (source, self.sizes, None if self.hosted else self.models)
+        arguments = (source, self.sizes, self.model)
         async with aclosing(self._run(rows, ReadWorker, arguments, _PAGE_BATCH)) as batches:
             async for batch in batches:
                 for index, result in zip(batch["index"], batch["result"], strict=True):
@@ -89,7 +88,7 @@ class RayEngine:
 
     async def embed(self, texts: Sequence[str]) -> AsyncGenerator[tuple[int, Vector]]:
         rows = [{"index": index, "text": text} for index, text in enumerate(texts)]
-        async with aclosing(self._run(rows, EmbedWorker, (self.models,), _TEXT_BATCH)) as batches:
+        async with aclosing(self._run(rows, EmbedWorker, (self.model,), _TEXT_BATCH)) as batches:
             async for batch in batches:
                 for index, vector in zip(batch["index"], batch["vector"], strict=True):
                     yield int(index), vector

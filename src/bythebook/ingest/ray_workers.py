@@ -15,12 +15,11 @@ from bythebook.sources import ListedPage, PageSource, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from bythebook.embeddings.minilm.embedder import LocalEmbedder
+    from bythebook.embeddings.local import ModelFolder
 
     Batch = dict[str, NDArray[Any]]
 
@@ -28,10 +27,10 @@ if TYPE_CHECKING:
 class ReadWorker:
     """Reads pages and splits them into chunks."""
 
-    def __init__(self, source: PageSource, sizes: ChunkSizes, models: Path | None) -> None:
+    def __init__(self, source: PageSource, sizes: ChunkSizes, model: ModelFolder | None) -> None:
         self._source = source
         self._sizes = sizes
-        self._count = _load_counter(models)
+        self._count = _load_counter(model)
 
     def __call__(self, batch: Batch) -> Batch:
         import numpy as np
@@ -51,8 +50,8 @@ class ReadWorker:
 class EmbedWorker:
     """Embeds texts with the local model, one at a time. There is one worker for each core."""
 
-    def __init__(self, models: Path) -> None:
-        self._embedder = _load_embedder(models)
+    def __init__(self, model: ModelFolder) -> None:
+        self._embedder = model.open()
 
     def __call__(self, batch: Batch) -> Batch:
         import numpy as np
@@ -61,22 +60,9 @@ class EmbedWorker:
         return {"index": batch["index"], "vector": vectors}
 
 
-def _load_counter(models: Path | None) -> Callable[[str], int]:
-    if models is not None:
-        return _load_embedder(models).count_tokens
+def _load_counter(model: ModelFolder | None) -> Callable[[str], int]:
+    if model is not None:
+        return model.open().count_tokens
     from bythebook.embeddings.remote import count_tokens
 
     return count_tokens
-
-
-def _load_embedder(models: Path) -> LocalEmbedder:
-    """The local model. It is downloaded if this machine does not have it."""
-    from bythebook.embeddings.minilm import download
-    from bythebook.embeddings.minilm.embedder import single_core_embedder
-    from bythebook.errors import ConfigurationError
-
-    try:
-        download.find(models)
-    except ConfigurationError:
-        download.download(models, say=lambda _: None)
-    return single_core_embedder(models)

