@@ -102,7 +102,8 @@ def _with_bias(features: Numbers) -> Numbers:
 
 async def refusal(given: argparse.Namespace) -> dict[str, Any]:
     settings = Settings.load({"data_dir": given.data_dir})
-    names = [known.name for known in fields(evidence.EvidenceFeatures)]
+    rule = evidence.READ_RULE
+    names = [known.name for known in fields(evidence.EvidenceFeatures) if getattr(rule.weights, known.name)]
     trials = []
     for name, how in REFUSAL:
         strangers = given.collections / str(how["strangers"]) if "strangers" in how else None
@@ -120,7 +121,7 @@ async def refusal(given: argparse.Namespace) -> dict[str, Any]:
         async with open_dataset(found.corpus, book, wanted) as subject:
             sides = [await _evidence(subject, questions, names) for questions in (covered, foreign)]
         trials.append(Trial(name, *sides))
-    in_force = np.array([evidence.BIAS, *(getattr(evidence.WEIGHTS, name) for name in names)])
+    in_force = np.array([rule.bias, *(getattr(rule.weights, name) for name in names)])
     return report(trials, names=names, in_force=in_force, ridge=1e-4)
 
 

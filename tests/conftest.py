@@ -17,7 +17,7 @@ from hypothesis import settings as hypothesis_settings
 
 from bythebook.book import Book
 from bythebook.errors import ConfigurationError
-from bythebook.models import GRANITE, install
+from bythebook.models import REQUIRED, install
 from bythebook.settings import Settings
 from tests.support.postgres import Server, running_postgres
 
@@ -76,14 +76,15 @@ def collections(request: pytest.FixtureRequest) -> Path | None:
 
 @pytest.fixture(scope="session")
 def model_folder() -> Path:
-    """The folder of the embedding model. Without the model a test is skipped; in CI it fails."""
+    """The folder of the local models. Without those of a new book a test is skipped; in CI it fails."""
     folder = Settings.load().model_folder
     try:
-        install.find(folder, GRANITE)
+        for spec in REQUIRED:
+            install.find(folder, spec)
     except ConfigurationError as error:
         if os.environ.get("CI"):
             raise
-        pytest.skip(f"no embedding model: {error}")
+        pytest.skip(f"no local models: {error}")
     return folder
 
 

@@ -20,6 +20,7 @@ from bythebook.index.backends import (
 from bythebook.index.catalog import Catalog
 from bythebook.index.generations import Generations, load_coverage
 from bythebook.index.provider import CATALOG_FILE, IndexSnapshot
+from bythebook.retrieval.reranker import installed_reranker
 from bythebook.sources import Coverage, ExcludedPage, SkippedPage
 
 if TYPE_CHECKING:
@@ -276,7 +277,7 @@ async def attach_collection(
     """Use a collection that another program fills as the index of this book. It is read-only."""
     await import_client()
     from bythebook.index.qdrant.attached import Attachment
-    from bythebook.ingest.attach import EmbedderPair, attach
+    from bythebook.ingest.attach import RetrievalModels, attach
 
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(connect_qdrant(settings.index_config(), settings.qdrant_url))
@@ -294,8 +295,9 @@ async def attach_collection(
             identity=asdict(embedder.identity),
             snapshot="",
         )
-        pair = EmbedderPair(embedder, reader=local if hosted else None)
-        return await attach(server, wanted, pair, data_dir=settings.data_dir, progress=progress)
+        reranker = await stack.enter_async_context(installed_reranker(settings.model_folder, fetch=False, say=say))
+        models = RetrievalModels(embedder, reader=local if hosted else None, reranker=reranker)
+        return await attach(server, wanted, models, data_dir=settings.data_dir, progress=progress)
 
 
 def detach_collection(settings: Settings) -> str:

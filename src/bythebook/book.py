@@ -20,8 +20,10 @@ from bythebook.feedback.answer_log import AnswerLog
 from bythebook.index import NO_FILTERS, Filters
 from bythebook.index.backends import IngestWorkspace, open_backend
 from bythebook.index.provider import IndexProvider, IndexSnapshot
+from bythebook.models.install import is_installed
 from bythebook.qa.pipeline import AnswerPipeline
 from bythebook.qa.request import StageTimer
+from bythebook.retrieval.reranker import installed_reranker
 from bythebook.retrieval.retriever import Retriever
 from bythebook.upstream.deadline import Deadline
 
@@ -118,18 +120,24 @@ class Book:
             # The index opens while the embedding model loads. An index of another embedder is not opened: it can
             # only be rebuilt.
             preparing = asyncio.create_task(self._prepare_index()) if embedder_id == identity else None
+            folder = self._settings.model_folder
+            # What a first book needs is downloaded together.
+            fetch = not is_installed(folder, self._local_model.spec)
+            opening = installed_reranker(folder, fetch=fetch, say=self._say)
+            reranker = asyncio.create_task(stack.enter_async_context(opening))
+            stack.callback(reranker.cancel)
             self._local = await stack.enter_async_context(
-                installed_embedder(
-                    self._settings.model_folder, self._local_model, say=self._say, pending=self._pending_session
-                )
+                installed_embedder(folder, self._local_model, say=self._say, pending=self._pending_session)
             )
+            self.reranker = await reranker
             self.reader: Embedder = CachedEmbedder(self._local)
             """Scores the evidence and verifies answers."""
             self.embedder: Embedder = CachedEmbedder(self._hosted) if self._hosted else self.reader
             """Embeds queries. The vectors of the index are from this embedder."""
             if preparing:
                 await preparing
-            self.retriever = Retriever(self.embedder, rescorer=self.reader if self._hosted else None)
+            rescorer = self.reader if self._hosted else None
+            self.retriever = Retriever(self.embedder, rescorer=rescorer, reranker=self.reranker)
             self._stack = stack.pop_all()
         return self
 
@@ -394,7 +402,9 @@ class Book:
         reader = self.reader if self._hosted else None
         embedder = self._hosted.for_ingest() if self._hosted else await self._local_for_ingest(rebuild=rebuild)
         engine = self._engine(sizes, embedder)
-        return IngestContext(workspace.folder, workspace.generations, embedder, sizes, progress, reader, engine)
+        return IngestContext(
+            workspace.folder, workspace.generations, embedder, sizes, progress, reader, self.reranker, engine
+        )
 
     async def _local_for_ingest(self, *, rebuild: bool) -> LocalEmbedder:
         """The local embedder of the book; to rebuild it, the one that new books get."""

@@ -17,7 +17,7 @@ from bythebook.index import NO_FILTERS
 from bythebook.index.backends import AttachedBackend, IndexBackend, IndexConfig, LocalBackend, qdrant_backend
 from bythebook.index.qdrant.attached import Attachment, read_attachment
 from bythebook.index.qdrant.client import QdrantAddress, open_server
-from bythebook.ingest.attach import EmbedderPair, attach
+from bythebook.ingest.attach import RetrievalModels, attach
 from bythebook.ingest.pipeline import IngestContext, ingest
 from bythebook.sources.folder import Folder
 from tests.support.qdrant_book import unseen
@@ -75,7 +75,7 @@ async def attached(folder: Path) -> AsyncIterator[IndexBackend]:
         await server.write("filling", lambda client: client.upsert("theirs", points, wait=True))
         identity = {"model": EMBEDDER_ID.model, "dimension": EMBEDDER_ID.dimension}
         wanted = Attachment(server.address, "theirs", None, {}, "", identity, snapshot="")
-        await attach(server, wanted, EmbedderPair(WordEmbedder()), data_dir=folder, progress=unseen)
+        await attach(server, wanted, RetrievalModels(WordEmbedder()), data_dir=folder, progress=unseen)
         attachment = read_attachment(folder)
         assert attachment is not None
         yield AttachedBackend(server, folder, attachment)

@@ -16,7 +16,7 @@ from bythebook.index import NO_FILTERS, Filters
 from bythebook.index.provider import IndexProvider
 from bythebook.index.qdrant.attached import AttachedSnapshotLoader, Attachment, detect_fields, remove_attachment
 from bythebook.index.qdrant.client import QdrantAddress, QdrantServer, open_server
-from bythebook.ingest.attach import AttachReport, EmbedderPair, attach
+from bythebook.ingest.attach import AttachReport, RetrievalModels, attach
 from bythebook.llm.config import AgentConfig
 from bythebook.qa.pipeline import AnswerPipeline
 from bythebook.retrieval.retriever import Retriever
@@ -105,7 +105,7 @@ async def attached(
     wanted = Attachment(
         server.address, "theirs", vector, {}, site_url, {"model": "words", "dimension": DIMENSION}, snapshot=""
     )
-    return await attach(server, wanted, EmbedderPair(embedder), data_dir=folder, progress=unseen)
+    return await attach(server, wanted, RetrievalModels(embedder), data_dir=folder, progress=unseen)
 
 
 @contextmanager

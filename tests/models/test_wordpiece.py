@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-import bythebook
+from bythebook.models import RERANKER, install
 from bythebook.models.wordpiece import WordPieceTokenizer
 
 MANUAL = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture(scope="module")
-def table() -> Path:
-    return Path(bythebook.__file__).parent / "models" / "data" / "reading" / "tokenizer.json"
+def table(model_folder: Path) -> Path:
+    return install.find(model_folder, RERANKER).folder / install.TOKENIZER
 
 
 @pytest.fixture(scope="module")

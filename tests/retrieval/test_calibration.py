@@ -22,7 +22,7 @@ from bythebook.retrieval.calibration import (
     cross_validate,
     is_valid_for,
 )
-from bythebook.retrieval.evidence import RULE
+from bythebook.retrieval.evidence import RULES
 from tests.support.word_embedder import WordBook
 
 
@@ -50,7 +50,7 @@ def test_choose_cutoff(covered: list[float], foreign: list[float], line: float) 
     ids=["same", "a little smaller", "a little larger", "smaller", "larger", "gone"],
 )
 def test_a_calibration_stays_valid_for_small_changes(chunks: int, holds: bool) -> None:
-    tried = Calibration(cutoff=0.5, kept=1.0, refused=1.0, questions=24, chunks=100, rule=RULE)
+    tried = Calibration(cutoff=0.5, kept=1.0, refused=1.0, questions=24, chunks=100, rule=RULES)
     assert is_valid_for(tried, chunks) is holds
     assert not is_valid_for(replace(tried, rule="another"), chunks)
 
@@ -66,7 +66,7 @@ def test_a_calibration_stays_valid_for_small_changes(chunks: int, holds: bool) -
 def test_precision_and_recall_are_those_of_refusals(
     kept: float, refused: float, precision: float | None, recall: float
 ) -> None:
-    tried = Calibration(cutoff=0.5, kept=kept, refused=refused, questions=12, chunks=9, foreign=12, rule=RULE)
+    tried = Calibration(cutoff=0.5, kept=kept, refused=refused, questions=12, chunks=9, foreign=12, rule=RULES)
     assert (tried.precision, tried.recall) == (precision, recall)
 
 

@@ -80,6 +80,7 @@ class ResponseMetadata:
     index_generation: str
     embedding_time_ms: float = 0.0
     retrieval_time_ms: float = 0.0
+    reranking_time_ms: float = 0.0
     generation_time_ms: float = 0.0
     proof_time_ms: float = 0.0
     """Time to score the evidence, decide between answer and refusal, and verify quotes."""
@@ -87,6 +88,8 @@ class ResponseMetadata:
     """From the question to the first token of a model's answer."""
     chunk_count: int = 0
     cache_hit: bool = False
+    reading: str = "none"
+    """How much the reranker read: full, reduced (many questions at once) or none."""
     searches: int = 0
     """How many searches the model made."""
     passages_left_out: int = 0

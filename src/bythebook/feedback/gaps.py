@@ -29,8 +29,8 @@ OFF_TOPIC_CONFIDENCE = 0.02
 in the manual of this project and 23 in a small handbook; so were 5 of 19 on-topic questions of these two books."""
 MAX_EXAMPLES = 5
 _NEAREST, _TERMS = 3, 4
-_BATCH_SIZE = 96
-"""How many questions are searched concurrently: a hosted embedder gets them in one request."""
+_BATCH_SIZE = 4
+"""How many questions are searched concurrently: as many as the reranker reads without a reduced budget."""
 _WORD = re.compile(r"\w[\w'’-]*")
 
 

@@ -36,6 +36,7 @@ from bythebook.index.qdrant.client import QdrantServer
 from bythebook.index.qdrant.store import QdrantStore
 from bythebook.index.terms import Bm25Terms, VocabularyDelta, quantize_length
 from bythebook.retrieval.calibration import UNCALIBRATED, calibrate
+from bythebook.retrieval.reranker import Reranker
 from bythebook.retrieval.retriever import Retriever
 
 Progress = Callable[[str, int, int], None]
@@ -164,23 +165,24 @@ class AttachReport:
     calibration: Calibration
 
 
-class EmbedderPair(NamedTuple):
-    """The embedder that searches, and the one that rescores, if it is another."""
+class RetrievalModels(NamedTuple):
+    """The embedder that searches, the one that rescores, if it is another, and the reranker, if it is installed."""
 
     finder: Embedder
     reader: Embedder | None = None
+    reranker: Reranker | None = None
 
 
 async def attach(
     server: QdrantServer,
     wanted: Attachment,
-    embedders: EmbedderPair,
+    models: RetrievalModels,
     *,
     data_dir: Path,
     progress: Progress,
 ) -> AttachReport:
     """Scan the collection and register it. The vector and the payload fields are detected."""
-    embedder = embedders.finder
+    embedder = models.finder
     info = await _read_info(server, wanted.collection)
     vector, params = _choose_vector(info, wanted)
     _check_vectors(params, embedder, wanted.collection)
@@ -193,7 +195,7 @@ async def attach(
     async for points, done in _scroll_all(server, attachment.collection):
         scan.add(points)
         progress("reading", done, max(info.points_count or 0, done))
-    return await _publish(server, scan, embedders, data_dir=data_dir, agreement=agreement)
+    return await _publish(server, scan, models, data_dir=data_dir, agreement=agreement)
 
 
 async def _read_info(server: QdrantServer, collection: str) -> models.CollectionInfo:
@@ -288,12 +290,12 @@ async def _measure_agreement(server: QdrantServer, attachment: Attachment, embed
 
 
 async def _publish(
-    server: QdrantServer, scan: CollectionScan, embedders: EmbedderPair, *, data_dir: Path, agreement: float
+    server: QdrantServer, scan: CollectionScan, models: RetrievalModels, *, data_dir: Path, agreement: float
 ) -> AttachReport:
     """Write the catalog, calibrate the evidence cutoff, and register the collection."""
     if not scan.records:
         raise ConfigurationError(f"no point of {scan.attachment.collection!r} has any text.")
-    embedder, reader = embedders
+    embedder, reader, reranker = models
     attachment = replace(scan.attachment, snapshot=scan.snapshot_name)
     before = read_attachment(data_dir)
     path = attached_catalog_path(data_dir, attachment.snapshot)
@@ -304,7 +306,8 @@ async def _publish(
     store = QdrantStore(server, attachment.collection, bm25, layout=attachment.layout(embedder.count_tokens))
     with closing(Catalog.edit(draft)) as catalog:
         snapshot = IndexSnapshot(attachment.snapshot, store, catalog, bm25, len(scan.records), UNCALIBRATED)
-        calibration = await calibrate(snapshot, reader or embedder, Retriever(embedder, rescorer=reader))
+        retriever = Retriever(embedder, rescorer=reader, reranker=reranker)
+        calibration = await calibrate(snapshot, reader or embedder, retriever)
         catalog.set_fact("calibration", asdict(calibration))
         pages = catalog.totals().pages
     draft.replace(path)

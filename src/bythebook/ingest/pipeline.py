@@ -41,6 +41,7 @@ from bythebook.ingest.diff import (
     is_unchanged,
 )
 from bythebook.retrieval.calibration import UNCALIBRATED, calibrate, is_current, is_valid_for
+from bythebook.retrieval.reranker import Reranker
 from bythebook.retrieval.retriever import Retriever
 from bythebook.sources import ListedPage, Page, PageSource
 from bythebook.telemetry import Progress, log, span
@@ -99,6 +100,7 @@ class IngestContext:
     progress: Progress
     reader: Embedder | None = None
     """The embedder that rescores passages, if it is not `embedder`."""
+    reranker: Reranker | None = None
     engine: IngestEngine = LOCAL_ENGINE
 
     @property
@@ -287,7 +289,7 @@ async def _run_diff(diff: IngestDiff, *, prune: bool) -> tuple[str, int]:
 async def _publish(diff: IngestDiff, vectors: ChunkVectors) -> str:
     removed = await fetch_removed_passages(diff.book.store, diff.changes) if diff.book else []
     context = diff.context
-    draft = GenerationDraft(context.generations, context.embedder, diff.book, context.reader)
+    draft = GenerationDraft(context.generations, context.embedder, diff.book, context.reader, context.reranker)
     async with aclosing(vectors.passages(diff.changes.added)) as passages:
         return await draft.publish(diff.plan, diff.changes, passages=passages, removed=removed)
 
@@ -328,6 +330,7 @@ class GenerationDraft:
     book: IndexSnapshot | None
     reader: Embedder | None = None
     """The embedder that rescores passages, if it is not `embedder`."""
+    reranker: Reranker | None = None
 
     async def publish(
         self,
@@ -361,7 +364,7 @@ class GenerationDraft:
             if self.book and is_valid_for(self.book.calibration, chunks):
                 return
             snapshot = IndexSnapshot(DRAFT, store, catalog, bm25, chunks, UNCALIBRATED)
-            retriever = Retriever(self.embedder, rescorer=self.reader)
+            retriever = Retriever(self.embedder, rescorer=self.reader, reranker=self.reranker)
             calibration = await calibrate(snapshot, self.reader or self.embedder, retriever)
             catalog.set_fact("calibration", asdict(calibration))
 

@@ -63,5 +63,5 @@ RERANKER = ModelSpec(
     author="cross-encoder (sentence-transformers)",
 )
 MODELS = (GRANITE, RERANKER, MINILM)
-REQUIRED = (GRANITE,)
+REQUIRED = (GRANITE, RERANKER)
 """What a new book needs."""

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 CLASSIFICATION, SEPARATOR = 101, 102
 """The tokens before the first text and after each text, in the vocabulary of BERT."""
-MAX_TOKENS = 512
-MAX_FIRST_TOKENS = 160
+MAX_TOKENS = 384
+"""Tokens of a pair that are read. A first text may have up to `MAX_FIRST_TOKENS` of them."""
+MAX_FIRST_TOKENS = 128
 _CACHED_SCORES = 1 << 12
 
 Pair = tuple[str, str]

@@ -78,6 +78,15 @@ def find(cache: Path, spec: ModelSpec) -> InstalledModel:
     return InstalledModel(spec, folder, files)
 
 
+def is_installed(cache: Path, spec: ModelSpec) -> bool:
+    """True if the model is in `cache`, with all its files in full length."""
+    try:
+        find(cache, spec)
+    except ConfigurationError:
+        return False
+    return True
+
+
 def verify(cache: Path, spec: ModelSpec) -> InstalledModel:
     """The model in `cache`, with every byte checked against its digest."""
     model = find(cache, spec)

@@ -24,7 +24,7 @@ from bythebook.llm import GenerationResult, GenerationStarted
 from bythebook.qa.instrumentation import instrument
 from bythebook.qa.request import RequestContext, Stage, StageTimer
 from bythebook.qa.turn_recorder import TurnContext, TurnRecorder
-from bythebook.retrieval.evidence import Evidence, score_evidence, score_until_confident
+from bythebook.retrieval.evidence import Evidence, score_evidence
 from bythebook.retrieval.retriever import Retrieval, Retriever, pin_chunk, selection_result
 from bythebook.upstream.deadline import Deadline
 
@@ -186,9 +186,7 @@ class AnswerPipeline:
         by_rule = self.config.retrieval_threshold == "auto" and not context.covered_by_request
         async with context.timer.limit(Stage.WEIGHING):
             sure = context.snapshot.calibration.cutoff if by_rule else 0.0
-            context.evidence = await score_until_confident(
-                context.snapshot, self.embedder, context.retrieval, sure=sure
-            )
+            context.evidence = await score_evidence(context.snapshot, self.embedder, context.retrieval, sure=sure)
         return bool(context.evidence.spans) and self._covers(context, context.evidence)
 
     async def _extract_quotes(self, context: RequestContext) -> list[Quote]:

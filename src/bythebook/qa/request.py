@@ -12,6 +12,7 @@ from bythebook.answers import AgentRequest, AgentResponse, Outcome, ResponseMeta
 from bythebook.answers.extractive import MODEL, Quote, cite, format_refusal, nearest_sections
 from bythebook.concurrency import fair_yield
 from bythebook.errors import BookError
+from bythebook.retrieval.reranker import ReadingLevel
 from bythebook.telemetry import span
 from bythebook.upstream.deadline import Deadline, now
 
@@ -35,13 +36,14 @@ class Stage(StrEnum):
     UNDERSTANDING = "understanding the question"
     EMBEDDING = "embedding"
     SEARCHING = "searching"
+    RERANKING = "reranking"
     WEIGHING = "weighing"
     GENERATING = "generating"
     PROVING = "proving"
     REMEMBERING = "remembering"
 
 
-_BEFORE_THE_FIRST_TOKEN = (Stage.OPENING, Stage.UNDERSTANDING, Stage.EMBEDDING, Stage.SEARCHING)
+_BEFORE_THE_FIRST_TOKEN = (Stage.OPENING, Stage.UNDERSTANDING, Stage.EMBEDDING, Stage.SEARCHING, Stage.RERANKING)
 _CPU_BOUND = (Stage.SEARCHING, Stage.WEIGHING, Stage.PROVING)
 """Stages that block the event loop for a while."""
 
@@ -181,11 +183,13 @@ class RequestContext:
             index_generation=self.snapshot.name,
             embedding_time_ms=retrieval.embedding_time_ms if retrieval else 0.0,
             retrieval_time_ms=retrieval.retrieval_time_ms if retrieval else 0.0,
+            reranking_time_ms=retrieval.reranking_time_ms if retrieval else 0.0,
             generation_time_ms=self.timer.duration_ms(Stage.GENERATING),
             proof_time_ms=self.timer.duration_ms(Stage.WEIGHING, Stage.PROVING),
             first_token_ms=self.first_token_ms or None,
             chunk_count=len(self.found),
             cache_hit=retrieval.context.cache_hit if retrieval else False,
+            reading=retrieval.reading.budget.level if retrieval and retrieval.reading else ReadingLevel.NONE,
             searches=generation.searches if generation else 0,
             passages_left_out=generation.passages_left_out if generation else 0,
             exchanges_left_out=generation.exchanges_left_out if generation else 0,

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 MOST_QUESTIONS = 4
 _MOST_CANDIDATES = 24
 """The limit of candidate questions that are checked for an answer."""
-_BATCH = 6
-"""How many candidates are checked concurrently: a hosted embedder gets them in one request."""
+_BATCH = 4
+"""How many candidates are checked concurrently: as many as the reranker reads without a reduced budget."""
 _HOW_TO = re.compile(r"how to\s+(?=\w)", re.IGNORECASE)
 _NUMBER = re.compile(r"^(?:chapter|part|module|section)?\s*[\d.]+[:.)]?\s+", re.IGNORECASE)
 

@@ -6,13 +6,12 @@ off-topic questions. The best cutoff differs slightly between books.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bythebook.chunking.spans import SpanKind, split_spans
 from bythebook.concurrency import gather
 from bythebook.index import NO_FILTERS, Calibration
-from bythebook.retrieval.evidence import RULE, confidence, lexical_evidence
+from bythebook.retrieval.evidence import RULES, score_evidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,15 +24,17 @@ if TYPE_CHECKING:
 MAX_QUESTIONS = 24
 """The most questions of each kind."""
 DEFAULT_CUTOFF, MIN_CUTOFF, MAX_CUTOFF = 0.5, 0.4, 0.7
+_CONCURRENT = 4
+"""Questions that are scored at the same time: as many as the reranker reads without a reduced budget."""
 _MIN_SENTENCE_WORDS = 6
 _CHUNKS_PER_QUESTION = 4
 """Chunks that are read for one question: some have no sentence that is long enough."""
-UNCALIBRATED = Calibration(cutoff=DEFAULT_CUTOFF, kept=0.0, refused=0.0, questions=0, chunks=0, foreign=0, rule=RULE)
+UNCALIBRATED = Calibration(cutoff=DEFAULT_CUTOFF, kept=0.0, refused=0.0, questions=0, chunks=0, foreign=0, rule=RULES)
 
 
 def is_current(calibration: Calibration) -> bool:
     """True if the cutoff was chosen for the current parameters of the evidence check."""
-    return calibration.rule == RULE
+    return calibration.rule == RULES
 
 
 def is_valid_for(calibration: Calibration, chunks: int) -> bool:
@@ -47,7 +48,10 @@ async def calibrate(snapshot: IndexSnapshot, embedder: Embedder, retriever: Retr
     if not own:
         return UNCALIBRATED
     questions = [*own, *OFF_TOPIC_QUESTIONS[:MAX_QUESTIONS]]
-    scores = await gather(*(_score_question(snapshot, embedder, retriever, question) for question in questions))
+    scores: list[float] = []
+    for first in range(0, len(questions), _CONCURRENT):
+        batch = questions[first : first + _CONCURRENT]
+        scores += await gather(*(_score_question(snapshot, embedder, retriever, question) for question in batch))
     positive, negative = scores[: len(own)], scores[len(own) :]
     kept, refused = cross_validate(positive, negative)
     return Calibration(
@@ -57,7 +61,7 @@ async def calibrate(snapshot: IndexSnapshot, embedder: Embedder, retriever: Retr
         questions=len(own),
         chunks=snapshot.chunk_count,
         foreign=len(negative),
-        rule=RULE,
+        rule=RULES,
     )
 
 
@@ -105,17 +109,9 @@ def _make_question(text: str) -> str:
 
 
 async def _score_question(snapshot: IndexSnapshot, embedder: Embedder, retriever: Retriever, question: str) -> float:
-    """The confidence for a question, exact between `MIN_CUTOFF` and `MAX_CUTOFF`, the range of cutoffs."""
+    """The confidence for a question, exact below `MAX_CUTOFF`, the highest cutoff."""
     retrieval = await retriever.retrieve(snapshot, question, top_k=5, filters=NO_FILTERS)
-    evidence = lexical_evidence(snapshot, retrieval)
-    features = evidence.features
-    for entry in evidence.spans:
-        if confidence(features) >= MAX_CUTOFF or confidence(replace(features, span_cosine=1.0)) < MIN_CUTOFF:
-            break
-        async for vector in embedder.embed_documents([entry.text]):
-            nearest = max(features.span_cosine, float(vector @ retrieval.evidence_vector))
-            features = replace(features, span_cosine=min(nearest, 1.0))
-    return confidence(features)
+    return (await score_evidence(snapshot, embedder, retrieval, sure=MAX_CUTOFF)).confidence
 
 
 OFF_TOPIC_QUESTIONS = (

@@ -28,8 +28,19 @@ if TYPE_CHECKING:
     from bythebook.retrieval.retriever import Retrieval
 
 
-MAX_SCORED_SPANS = 4
-"""Spans that are embedded and compared with the question: those with the best lexical score."""
+MAX_EMBEDDED_SPANS = 4
+"""Spans that are embedded and compared with the question where no reranker reads them: the best by lexical score."""
+MAX_READ_SPANS = 24
+READ_PASSAGES = 3
+"""The reranker reads the spans of this many passages."""
+PAIR_TOKENS = 16
+"""The usual tokens of a question, which is read again with each span."""
+PASSAGE_WEIGHT = 0.3
+"""The weight of the passage's logit in the score of a span that was read."""
+_CHARACTERS_PER_TOKEN = 4
+_BATCH = 4
+LEAST_LOGIT = -12.0
+"""About the least that the reranker gives."""
 _MAX_PASSAGES = 5
 # Code and table rows contain a question's terms without explaining them.
 _KIND_WEIGHTS = {SpanKind.SENTENCE: 1.0, SpanKind.ITEM: 1.0, SpanKind.CODE: 0.8, SpanKind.ROW: 0.8}
@@ -53,16 +64,18 @@ _DEFINING_VERB = r"(?:is|are|was|were|means?|refers?\s+to|stands?\s+for|describe
 
 @dataclass(frozen=True, slots=True)
 class EvidenceFeatures:
-    """The inputs of the logistic model, each from 0 to 1."""
+    """The inputs of the logistic models."""
 
-    passage_cosine: float
+    passage_cosine: float = 0.0
     """The cosine of the question and the nearest passage."""
-    span_cosine: float
+    span_cosine: float = 0.0
     """The cosine of the question and the nearest span."""
-    passage_overlap: float
+    passage_overlap: float = 0.0
     """The share of the question's terms, weighted by idf, that occur in the first three passages."""
-    span_overlap: float
-    """The same for the best single span."""
+    passage_logit: float = 0.0
+    """The reranker's best logit of a passage."""
+    span_logit: float = 0.0
+    """The reranker's best logit of a span."""
 
 
 class ScoredSpan(NamedTuple):
@@ -77,83 +90,107 @@ class ScoredSpan(NamedTuple):
         return self.result.text[self.span.start : self.span.end]
 
 
+@dataclass(frozen=True, slots=True)
+class CoverageRule:
+    """A logistic model: the probability that the book covers the question."""
+
+    bias: float
+    weights: EvidenceFeatures
+
+    def __call__(self, features: EvidenceFeatures) -> float:
+        total = self.bias + sum(getattr(self.weights, name) * getattr(features, name) for name in _FEATURES)
+        return 1 / (1 + math.exp(-total))
+
+
 class Evidence(NamedTuple):
     """The features of a question's passages, and their best spans."""
 
     features: EvidenceFeatures
     spans: tuple[ScoredSpan, ...]
     """Best first."""
+    rule: CoverageRule
 
     @property
     def confidence(self) -> float:
         """The probability that the book covers the question."""
-        return confidence(self.features)
+        return self.rule(self.features)
 
 
-# Fitted to three collections together, then adjusted by hand: see docs/quality.md. `python -m bench.fitting refusal`
-# fits them again and evaluates them on a collection that was held out.
-BIAS = -9.8
-WEIGHTS = EvidenceFeatures(passage_cosine=9.31, span_cosine=6.06, passage_overlap=1.95, span_overlap=2.91)
+# Fitted to three collections together: see docs/quality.md. `python -m bench.fitting refusal` fits them again and
+# evaluates them on a collection that was held out.
 _FEATURES = EvidenceFeatures.__slots__
-RULE = f"{BIAS:g}, {', '.join(f'{getattr(WEIGHTS, name):g}' for name in _FEATURES)}; {MAX_SCORED_SPANS} units"
-"""The serialised model parameters. A cutoff that was calibrated for other parameters is invalid."""
-
-
-def confidence(features: EvidenceFeatures) -> float:
-    """The logistic model."""
-    total = BIAS + sum(getattr(WEIGHTS, name) * getattr(features, name) for name in _FEATURES)
-    return 1 / (1 + math.exp(-total))
+READ_RULE = CoverageRule(0.4, EvidenceFeatures(passage_logit=0.48, span_logit=0.22))
+"""For passages that the reranker has read."""
+COSINE_RULE = CoverageRule(-23.2, EvidenceFeatures(passage_cosine=16.4, span_cosine=13.2, passage_overlap=3.2))
+"""For passages that it has not read: there is no reranker, or too many questions are answered at once."""
+RULES = f"{READ_RULE} {COSINE_RULE} {MAX_READ_SPANS} {MAX_EMBEDDED_SPANS}"
+"""The serialised rules. A cutoff that was calibrated for other rules is invalid."""
 
 
 def lexical_evidence(snapshot: IndexSnapshot, retrieval: Retrieval) -> Evidence:
-    """The evidence without span embeddings, which is a lower bound of the confidence."""
+    """The evidence before any span is read or embedded."""
     results = retrieval.context.results[:_MAX_PASSAGES]
     if not results:
-        return Evidence(EvidenceFeatures(0.0, 0.0, 0.0, 0.0), ())
+        return Evidence(EvidenceFeatures(), (), COSINE_RULE)
     query = retrieval.context.query
     wanted = snapshot.idf_weights(snapshot.bm25.terms(query))
-    spans = _rank_lexically(snapshot, results, wanted, definition_pattern(query))[:MAX_SCORED_SPANS]
+    spans = _rank_lexically(snapshot, results, wanted, definition_pattern(query))
     terms = snapshot.bm25.terms
     features = EvidenceFeatures(
         passage_cosine=retrieval.top_cosine,
-        span_cosine=0.0,
         passage_overlap=weighted_overlap(
             wanted,
             {term for result in results[:3] for term in terms(with_headings(result.heading_hierarchy, result.text))},
         ),
-        span_overlap=max((weighted_overlap(wanted, terms(entry.text)) for entry in spans), default=0.0),
+        passage_logit=max(retrieval.reading.logits.values()) if retrieval.reading else 0.0,
+        span_logit=LEAST_LOGIT,
     )
-    return Evidence(features, tuple(spans))
+    return Evidence(features, tuple(spans), READ_RULE if retrieval.reading else COSINE_RULE)
 
 
-async def score_evidence(snapshot: IndexSnapshot, embedder: Embedder, retrieval: Retrieval) -> Evidence:
-    """Embed the best spans and compare them with the question."""
-    lexical = lexical_evidence(snapshot, retrieval)
-    texts = [entry.text for entry in lexical.spans]
-    cosines = [float(vector @ retrieval.evidence_vector) async for vector in embedder.embed_documents(texts)]
-    scored = [
-        ScoredSpan(entry.result, entry.span, score=entry.score + 0.5 * cosine)
-        for entry, cosine in zip(lexical.spans, cosines, strict=True)
-    ]
-    features = replace(lexical.features, span_cosine=min(max([0.0, *cosines]), 1.0))
-    return Evidence(features, tuple(sorted(scored, key=lambda entry: -entry.score)))
-
-
-async def score_until_confident(
-    snapshot: IndexSnapshot, embedder: Embedder, retrieval: Retrieval, *, sure: float
+async def score_evidence(
+    snapshot: IndexSnapshot, embedder: Embedder, retrieval: Retrieval, *, sure: float = math.inf
 ) -> Evidence:
-    """Embed spans one by one until the confidence reaches `sure`: each further span can only raise it.
+    """Compare the best spans with the question: the reranker reads them, or they are embedded.
 
-    For callers that need to know whether the book covers the question, but not which spans answer it.
+    It stops when the confidence reaches `sure`, for callers that need to know whether the book covers the question
+    but not which spans answer it: each further span can only raise the confidence.
     """
     evidence = lexical_evidence(snapshot, retrieval)
-    for entry in evidence.spans:
-        if evidence.confidence >= sure:
+    read = retrieval.reading
+    spans = _affordable_spans(evidence.spans, read.budget.block_tokens) if read else evidence.spans[:MAX_EMBEDDED_SPANS]
+    features, scored = evidence.features, list[ScoredSpan]()
+    for first in range(0, len(spans), _BATCH):
+        if evidence.rule(features) >= sure:
             break
-        async for vector in embedder.embed_documents([entry.text]):
-            cosine = min(max(float(vector @ retrieval.evidence_vector), evidence.features.span_cosine), 1.0)
-            evidence = Evidence(replace(evidence.features, span_cosine=cosine), evidence.spans)
-    return evidence
+        batch = spans[first : first + _BATCH]
+        texts = [entry.text for entry in batch]
+        if read:
+            scores = await read.model.score([(retrieval.context.query, text) for text in texts])
+            features = replace(features, span_logit=max(features.span_logit, *scores))
+            scored += [
+                entry._replace(score=score + PASSAGE_WEIGHT * read.logits.get(entry.result.chunk_id, 0.0))
+                for entry, score in zip(batch, scores, strict=True)
+            ]
+        else:
+            scores = [float(vector @ retrieval.evidence_vector) async for vector in embedder.embed_documents(texts)]
+            features = replace(features, span_cosine=min(max(features.span_cosine, *scores), 1.0))
+            scored += [
+                entry._replace(score=entry.score + score / 2) for entry, score in zip(batch, scores, strict=True)
+            ]
+    return Evidence(features, tuple(sorted(scored, key=lambda entry: -entry.score)) or evidence.spans, evidence.rule)
+
+
+def _affordable_spans(spans: Sequence[ScoredSpan], tokens: int) -> list[ScoredSpan]:
+    """The spans of the first passages that fit into the budget, best by lexical score first."""
+    chosen: list[ScoredSpan] = []
+    for entry in spans:
+        if entry.result.position <= READ_PASSAGES and len(chosen) < MAX_READ_SPANS:
+            tokens -= PAIR_TOKENS + len(entry.text) // _CHARACTERS_PER_TOKEN
+            if tokens < 0:
+                break
+            chosen.append(entry)
+    return chosen
 
 
 def _rank_lexically(

@@ -13,6 +13,14 @@ from bythebook.concurrency import gather
 from bythebook.index import Candidate, Filters, sort_candidates
 from bythebook.retrieval import RetrievalContext, RetrievalResult
 from bythebook.retrieval.query_rewrite import correct_spelling, expand_abbreviations
+from bythebook.retrieval.reranker import (
+    MAX_READ_PASSAGES,
+    NO_READING,
+    Reading,
+    ReadingBudget,
+    ReadingLevel,
+    Reranker,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -60,7 +68,7 @@ def page_key(candidate: Candidate) -> int:
     return candidate[0] >> 64 or candidate[0]
 
 
-CANDIDATES = 30
+CANDIDATES = 60
 """Candidates that the passages are chosen from."""
 _MANY_CANDIDATES = 100
 """The same if too few of them are distinct, or if several searches are fused."""
@@ -94,6 +102,9 @@ class Retrieval:
     retrieval_time_ms: float
     rescored: RescoredQuery | None = None
     """The vector and cosine of the rescoring model, if another embedder has found the passages."""
+    reranking_time_ms: float = 0.0
+    reading: Reading | None = None
+    """What the reranker has read of the passages, if it has."""
 
     @property
     def evidence_vector(self) -> Vector:
@@ -111,13 +122,18 @@ class Retrieval:
 
 
 class Retriever:
-    """Searches a snapshot of the index. Results are cached by query and generation."""
+    """Searches a snapshot of the index. Results are cached by query, generation and how much the reranker has read."""
 
-    def __init__(self, embedder: Embedder, *, rescorer: Embedder | None = None) -> None:
+    def __init__(
+        self, embedder: Embedder, *, rescorer: Embedder | None = None, reranker: Reranker | None = None
+    ) -> None:
         self._embedder = embedder
-        self._rescorer = rescorer
-        """The model that scores the evidence, if it is not `embedder`."""
-        self._cache: OrderedDict[tuple[str, str, tuple[str, ...], int, Filters], Retrieval] = OrderedDict()
+        self._rescorer = None if reranker else rescorer
+        """The model that scores the evidence, if it is not `embedder` and there is no reranker."""
+        self._reranker = reranker
+        self._cache: OrderedDict[tuple[str, str, tuple[str, ...], int, Filters, ReadingLevel], Retrieval] = (
+            OrderedDict()
+        )
 
     async def retrieve(
         self,
@@ -131,19 +147,30 @@ class Retriever:
     ) -> Retrieval:
         """The `top_k` best passages for `query`, without near-duplicates, in a deterministic order.
 
-        The scores of `extra_queries` add to the ranking. Cosines are measured with `query` alone.
+        The scores of `extra_queries` add to the ranking. Cosines and logits are those of `query` alone.
         """
-        key = (snapshot.name, query, extra_queries, top_k, filters)
-        if found := self._cache.get(key):
-            self._cache.move_to_end(key)
-            context = replace(found.context, cache_hit=True)
-            return replace(found, context=context, embedding_time_ms=0.0, retrieval_time_ms=0.0)
-        texts = rewrite_query(snapshot, (query, *extra_queries), tokenizer=self._rescorer or self._embedder)
-        found = await self._search(snapshot, texts, top_k=top_k, filters=filters, stage_timeout=stage_timeout)
-        self._cache[key] = found
-        if len(self._cache) > _CACHED_QUERIES:
-            self._cache.popitem(last=False)
-        return found
+        with self._reranker.budget() if self._reranker else nullcontext(NO_READING) as budget:
+            key = (snapshot.name, query, extra_queries, top_k, filters)
+            if found := self._cached((*key, ReadingLevel.FULL)) or self._cached((*key, budget.level)):
+                return found
+            texts = rewrite_query(snapshot, (query, *extra_queries), tokenizer=self._rescorer or self._embedder)
+            depth = max(top_k, MAX_READ_PASSAGES) if budget.passage_tokens else top_k
+            found = await self._search(snapshot, texts, top_k=depth, filters=filters, stage_timeout=stage_timeout)
+            if self._reranker and budget.passage_tokens:
+                async with stage_timeout("reranking"):
+                    found = await _rerank(self._reranker, found, budget, top_k=top_k)
+            self._cache[(*key, budget.level)] = found
+            if len(self._cache) > _CACHED_QUERIES:
+                self._cache.popitem(last=False)
+            return found
+
+    def _cached(self, key: tuple[str, str, tuple[str, ...], int, Filters, ReadingLevel]) -> Retrieval | None:
+        found = self._cache.get(key)
+        if found is None:
+            return None
+        self._cache.move_to_end(key)
+        context = replace(found.context, cache_hit=True)
+        return replace(found, context=context, embedding_time_ms=0.0, retrieval_time_ms=0.0, reranking_time_ms=0.0)
 
     def clear_cache(self) -> None:
         """Drop all cached results."""
@@ -176,13 +203,24 @@ class Retriever:
         return Retrieval(context, vectors[0], (embedded - started) * 1000, (searched - embedded) * 1000, rescored)
 
 
+async def _rerank(reranker: Reranker, found: Retrieval, budget: ReadingBudget, *, top_k: int) -> Retrieval:
+    started = time.perf_counter()
+    results, reading = await reranker.rerank(found.context.query, found.context.results, budget)
+    return replace(
+        found,
+        context=replace(found.context, results=results[:top_k]),
+        reading=reading,
+        reranking_time_ms=(time.perf_counter() - started) * 1000,
+    )
+
+
 def rewrite_query(snapshot: IndexSnapshot, texts: tuple[str, ...], *, tokenizer: Embedder) -> tuple[str, ...]:
     """Rewrite queries with the vocabulary of the book: each with corrected spelling, then the first one again with its
     abbreviations expanded, if it has any."""
 
     def known(word: str) -> bool:
-        # Common words are a single token of the model. Other words are known if the book contains them.
-        return tokenizer.count_tokens(word) == 1 or any(
+        # Common words are a single token of the model, behind a space. Others are known if the book contains them.
+        return tokenizer.count_tokens(f" {word}") == 1 or any(
             snapshot.catalog.term_counts(snapshot.bm25.terms(word)).values()
         )
 

@@ -12,6 +12,7 @@ SPANS = {
     "understanding the question": "rewriting a follow-up as a stand-alone question, by a model if there is one",
     "embedding": "embedding the question",
     "searching": "searching the index for passages",
+    "reranking": "reading the best passages with the reranker",
     "weighing": "checking whether the passages answer the question",
     "generating": "generating the answer with the language model",
     "proving": "verifying each sentence of the model with a quote",
