@@ -57,9 +57,8 @@ def misspelt(question: str, chance: random.Random) -> str:
 async def as_it_is(subject: BookUnderTest, text: str) -> list[str]:
     """The documents that are found for the unmodified text."""
     wanted = [(await subject.book.embedder.embed_query(text), text)]
-    return await subject.documents_of(
-        await rank_candidates(subject.snapshot, wanted, limit=CANDIDATES, filters=NO_FILTERS)
-    )
+    ranked = await rank_candidates(subject.snapshot, wanted, limit=CANDIDATES, filters=NO_FILTERS)
+    return await subject.documents_of([candidate.chunk_id for candidate in ranked])
 
 
 async def slips(subject: BookUnderTest, questions: Sequence[EvalQuestion]) -> dict[str, float]:

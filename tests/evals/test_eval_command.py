@@ -35,7 +35,7 @@ def test_each_suite_has_the_documented_keys(measure: Any, tmp_path: Path) -> Non
     ranks = {"ndcg_at_10", "recall_at_5", "recall_at_10", "mrr"}
     found = measure("retrieval", folder, "--html", tmp_path / "report.html")
     assert ranks <= found.keys()
-    assert ranks == found["bm25"].keys() == found["dense"].keys()
+    assert ranks == found["hybrid"].keys() == found["bm25"].keys() == found["dense"].keys()
     assert (found["ndcg_at_10"], found["questions"], found["documents"]) == (1.0, 2, 2)
     assert (tmp_path / "report.html").read_text(encoding="utf-8").count("<svg") == 3
 

@@ -1,4 +1,4 @@
-"""The retrieval suite: the quality of the hybrid ranking, and of BM25 and of vectors on their own."""
+"""The retrieval suite: the quality of the ranking, with and without the reranker, and of BM25 and of vectors alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     Columns = dict[str, list[float]]
 
-SINGLE_RANKINGS = ("bm25", "dense")
+OTHER_RANKINGS = ("hybrid", "bm25", "dense")
+"""What readers get is compared with the ranking before the reranker, and with each half of that."""
 
 
 async def measure(request: EvalRequest) -> EvalResult:
@@ -37,7 +38,7 @@ async def measure(request: EvalRequest) -> EvalResult:
         rows = await subject.run_questions("retrieval", questions, lambda question: _search(subject, question))
         sizes: Metrics = {"documents": subject.report.pages, "chunks": subject.report.chunks}
         known = set(await subject.sections_of(subject.snapshot.catalog.all_chunk_ids()))
-    columns = {name: score_rankings(questions, [row[name] for row in rows]) for name in ("ours", *SINGLE_RANKINGS)}
+    columns = {name: score_rankings(questions, [row[name] for row in rows]) for name in ("ours", *OTHER_RANKINGS)}
     means = {name: averages(own) for name, own in columns.items()}
     intervals = {name: mean_intervals(own, seed=request.seed) for name, own in columns.items()}
     times = [row["milliseconds_to_find"] for row in rows]
@@ -45,9 +46,9 @@ async def measure(request: EvalRequest) -> EvalResult:
         **sizes,
         "questions": len(questions),
         **means["ours"],
-        **{name: means[name] for name in SINGLE_RANKINGS},
+        **{name: means[name] for name in OTHER_RANKINGS},
         **section_hits(questions, rows, known),
-        "intervals": {**intervals["ours"], **{name: intervals[name] for name in SINGLE_RANKINGS}},
+        "intervals": {**intervals["ours"], **{name: intervals[name] for name in OTHER_RANKINGS}},
         "milliseconds": percentiles(times),
     }
     plots = [
@@ -58,7 +59,7 @@ async def measure(request: EvalRequest) -> EvalResult:
 
 
 async def _search(subject: BookUnderTest, question: EvalQuestion) -> Row:
-    """What the hybrid search finds, and what BM25 and vectors find on their own."""
+    """What readers get, what the hybrid search finds without the reranker, and what BM25 and vectors find alone."""
     started = time.perf_counter()
     found = await subject.search([question.text])
     ours = await subject.documents_of(found)
@@ -69,9 +70,10 @@ async def _search(subject: BookUnderTest, question: EvalQuestion) -> Row:
     dense = await look(vector, "", limit=MIN_RANKING_DEPTH, filters=NO_FILTERS)
     return {
         "ours": ours,
-        "sections": (await subject.sections_of([each.chunk_id for each in found]))[:10],
-        "bm25": await subject.documents_of(bm25),
-        "dense": await subject.documents_of(dense),
+        "sections": (await subject.sections_of(found))[:10],
+        "hybrid": await subject.documents_of(await subject.search_hybrid([question.text])),
+        "bm25": await subject.documents_of([each.chunk_id for each in bm25]),
+        "dense": await subject.documents_of([each.chunk_id for each in dense]),
         "milliseconds_to_find": took,
     }
 

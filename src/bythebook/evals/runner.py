@@ -19,10 +19,11 @@ from bythebook.book import Book
 from bythebook.conversations.followups import Exchange
 from bythebook.evals import EvalRequest
 from bythebook.evals.datasets import Corpus, EvalQuestion, document_id
-from bythebook.index import NO_FILTERS, Candidate
+from bythebook.index import NO_FILTERS
 from bythebook.index.provider import IndexSnapshot
 from bythebook.ingest import IngestReport
 from bythebook.qa.pipeline import AnswerPipeline
+from bythebook.retrieval.reranker import MAX_READ_PASSAGES
 from bythebook.retrieval.retriever import candidate_limit, rank_candidates, rewrite_query
 from bythebook.settings import Settings
 from bythebook.telemetry import Progress
@@ -70,16 +71,31 @@ class BookUnderTest:
         """The documents that the fused searches find, ranked as for a reader."""
         return await self.documents_of(await self.search(searches))
 
-    async def search(self, searches: Sequence[str]) -> list[Candidate]:
-        """The chunks that the fused searches find, ranked as for a reader."""
+    async def search(self, searches: Sequence[str]) -> list[str]:
+        """The chunks that the fused searches find, ranked as for a reader: those that the reranker has read first."""
+        found = await self.book.retriever.retrieve(
+            self.snapshot,
+            searches[0],
+            top_k=MAX_READ_PASSAGES,
+            filters=NO_FILTERS,
+            extra_queries=tuple(searches[1:]),
+        )
+        read = found.reading.logits if found.reading else {}
+        first = [result.chunk_id for result in found.context.results if result.chunk_id in read]
+        return list(dict.fromkeys([*first, *await self.search_hybrid(searches)]))
+
+    async def search_hybrid(self, searches: Sequence[str]) -> list[str]:
+        """The same without the reranker."""
         embedder = self.book.embedder
         texts = rewrite_query(self.snapshot, tuple(searches), tokenizer=embedder)
         queries = [(await embedder.embed_query(text), text) for text in texts]
-        return await rank_candidates(self.snapshot, queries, limit=candidate_limit(queries), filters=NO_FILTERS)
+        limit = candidate_limit(queries)
+        found = await rank_candidates(self.snapshot, queries, limit=limit, filters=NO_FILTERS)
+        return [candidate.chunk_id for candidate in found]
 
-    async def documents_of(self, candidates: Sequence[Candidate]) -> list[str]:
+    async def documents_of(self, chunk_ids: Sequence[str]) -> list[str]:
         """The distinct documents of these chunks, in order."""
-        sections = await self.sections_of([candidate.chunk_id for candidate in candidates])
+        sections = await self.sections_of(chunk_ids)
         return list(dict.fromkeys(document for document, _ in sections))
 
     async def sections_of(self, chunk_ids: Sequence[str]) -> list[tuple[str, str]]:

@@ -1,7 +1,8 @@
 """Calibration: chooses the cutoff of the evidence check for a book when it is ingested.
 
-Positive examples are questions made from the book's own sentences. Negative examples come from a fixed list of
-off-topic questions. The best cutoff differs slightly between books.
+Positive examples are questions made from the book's own sentences. Negative examples are off-topic questions from a
+fixed list, and near misses: questions about sections of the book that ask for something no book has. The best cutoff
+differs slightly between books.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from bythebook.retrieval.retriever import Retriever
 
 
-MAX_QUESTIONS = 24
-"""The most questions of each kind."""
+MAX_QUESTIONS = 12
+"""The most questions of each kind: own, off-topic, near misses."""
 DEFAULT_CUTOFF, MIN_CUTOFF, MAX_CUTOFF = 0.5, 0.4, 0.7
 _CONCURRENT = 4
 """Questions that are scored at the same time: as many as the reranker reads without a reduced budget."""
@@ -47,7 +48,7 @@ async def calibrate(snapshot: IndexSnapshot, embedder: Embedder, retriever: Retr
     own = await _own_questions(snapshot)
     if not own:
         return UNCALIBRATED
-    questions = [*own, *OFF_TOPIC_QUESTIONS[:MAX_QUESTIONS]]
+    questions = [*own, *OFF_TOPIC_QUESTIONS[:MAX_QUESTIONS], *_near_misses(snapshot)]
     scores: list[float] = []
     for first in range(0, len(questions), _CONCURRENT):
         batch = questions[first : first + _CONCURRENT]
@@ -108,12 +109,34 @@ def _make_question(text: str) -> str:
     return " ".join(words[index] for index in kept)
 
 
+def _near_misses(snapshot: IndexSnapshot) -> list[str]:
+    """Questions about sections spread over the book, each with a name that is in no book."""
+    pages = snapshot.catalog.table_of_contents()
+    sections = list(dict.fromkeys(heading.lower() for page in pages for heading in (page.title, *page.headings)))
+    spread = sections[:: max(len(sections) // MAX_QUESTIONS, 1)]
+    return [frame.format(section=section) for frame, section in zip(NEAR_MISSES, spread, strict=False)]
+
+
 async def _score_question(snapshot: IndexSnapshot, embedder: Embedder, retriever: Retriever, question: str) -> float:
     """The confidence for a question, exact below `MAX_CUTOFF`, the highest cutoff."""
     retrieval = await retriever.retrieve(snapshot, question, top_k=5, filters=NO_FILTERS)
     return (await score_evidence(snapshot, embedder, retrieval, sure=MAX_CUTOFF)).confidence
 
 
+NEAR_MISSES = (
+    "How do I connect {section} to Quorvane?",
+    "Does Belthorpe change {section}?",
+    "What does Dravix do in {section}?",
+    "How much does the Ostrava plan of {section} cost?",
+    "Which version of Tillmark does {section} need?",
+    "How do I move {section} to the Pellwood cloud?",
+    "Who maintains the Grenfold plugin for {section}?",
+    "Can I buy {section} in the Harnsey shop?",
+    "Why does Mirelle fail with {section}?",
+    "What is the phone number of the {section} team in Yarrowby?",
+    "How do I import {section} from Zephyrion?",
+    "When was {section} ported to the Calder console?",
+)
 OFF_TOPIC_QUESTIONS = (
     "How long should a soft-boiled egg be cooked?",
     "Which planet has the most moons?",
@@ -127,16 +150,4 @@ OFF_TOPIC_QUESTIONS = (
     "How do vaccines train the immune system?",
     "Which vitamins are in spinach?",
     "What causes the northern lights?",
-    "How do I prune an apple tree in winter?",
-    "Who wrote The Brothers Karamazov?",
-    "What does a bass clef mean?",
-    "How deep is the Mariana Trench?",
-    "What is the weather like today?",
-    "How do bees find their way home?",
-    "Which documents do I need for a passport?",
-    "How is olive oil pressed?",
-    "What started the French Revolution?",
-    "How do noise-cancelling headphones work?",
-    "What is the best opening move in chess?",
-    "How many bones does an adult have?",
 )

@@ -119,7 +119,7 @@ class Evidence(NamedTuple):
 # Fitted to three collections together: see docs/quality.md. `python -m bench.fitting refusal` fits them again and
 # evaluates them on a collection that was held out.
 _FEATURES = EvidenceFeatures.__slots__
-READ_RULE = CoverageRule(0.4, EvidenceFeatures(passage_logit=0.48, span_logit=0.22))
+READ_RULE = CoverageRule(0.8, EvidenceFeatures(passage_logit=0.48, span_logit=0.22))
 """For passages that the reranker has read."""
 COSINE_RULE = CoverageRule(-23.2, EvidenceFeatures(passage_cosine=16.4, span_cosine=13.2, passage_overlap=3.2))
 """For passages that it has not read: there is no reranker, or too many questions are answered at once."""
