@@ -129,8 +129,8 @@ class Calibration:
             return "no sentence of this book is long enough to make a question of, so the default cutoff is used"
         return (
             f"measured with {self.questions} questions made of half the words of the book's sentences, which it must "
-            f"answer, and {self.foreign} off-topic questions and near misses, which it must refuse; each is judged by the cutoff that "
-            "the others give"
+            f"answer, and {self.foreign} off-topic questions and near misses, which it must refuse; each is judged by "
+            "the cutoff that the others give"
         )
 
 
