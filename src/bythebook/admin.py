@@ -6,8 +6,8 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, 
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from bythebook.embeddings.factory import open_remote_embedder
 from bythebook.embeddings.local import DEFAULT_MODEL, EMBEDDER_ID, installed_embedder
+from bythebook.embeddings.remote import open_remote_embedder
 from bythebook.errors import Conflict, InputError, NotFound
 from bythebook.index.backends import (
     IndexLocation,

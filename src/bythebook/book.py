@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Self
 
 from bythebook.answers import AgentRequest, AgentResponse, Event
 from bythebook.embeddings.cache import CachedEmbedder
-from bythebook.embeddings.factory import open_remote_embedder
 from bythebook.embeddings.local import DEFAULT_MODEL, LOCAL_MODELS, LocalEmbedder, ModelFolder, installed_embedder
+from bythebook.embeddings.remote import open_remote_embedder
 from bythebook.errors import DeadlineExceeded, NotFound, QdrantConnectionError, RateLimited, Unavailable
 from bythebook.feedback.answer_log import AnswerLog
 from bythebook.index import NO_FILTERS, Filters

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from bythebook.embeddings.config import EmbedderConfig, EmbedderLimits
-from bythebook.embeddings.factory import hosted_embedder
 from bythebook.embeddings.local import local_embedder
+from bythebook.embeddings.remote import hosted_embedder
 from bythebook.errors import ConfigurationError
 from bythebook.models import GRANITE, install
 from bythebook.testing import ScriptedEmbeddings

@@ -12,7 +12,7 @@ import pytest
 
 from bythebook.embeddings import Embedder, EmbedderId
 from bythebook.embeddings.config import EmbedderConfig, EmbedderLimits
-from bythebook.embeddings.factory import hosted_embedder
+from bythebook.embeddings.remote import hosted_embedder
 from bythebook.errors import (
     BookError,
     CohereAPIError,

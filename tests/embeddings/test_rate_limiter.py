@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bythebook.embeddings.rate_limiter import AdaptiveRateLimiter
+from bythebook.embeddings.remote import AdaptiveRateLimiter
 from bythebook.errors import RateLimited
 from bythebook.testing import autojump_clock
 from bythebook.upstream.deadline import now

@@ -15,11 +15,10 @@ from bythebook.conversations.followups import Exchange
 from bythebook.errors import InputError
 from bythebook.evals import EvalRequest
 from bythebook.evals.answers import contains_answer, is_exact_quote
-from bythebook.evals.conversations import ConversationTask, compute_metrics, load_tasks
 from bythebook.evals.datasets import load_dataset
 from bythebook.evals.followups import compute_gains
 from bythebook.evals.metrics import mean_interval, two_sample_interval
-from bythebook.evals.refusal import score_separation, split_questions
+from bythebook.evals.refusal import ConversationTask, compute_metrics, load_tasks, score_separation, split_questions
 from bythebook.evals.retrieval import averages, score_rankings, section_hits
 from tests.support.eval_datasets import signals, write
 

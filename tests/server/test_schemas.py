@@ -10,8 +10,9 @@ from bythebook.conversations import Message
 from bythebook.errors import NotFound
 from bythebook.index import Filters
 from bythebook.serialization import error_to_dict, to_json
-from bythebook.server import openai_schemas, schemas
-from bythebook.server.examples import EXAMPLES
+from bythebook.server import schemas
+from bythebook.server.api_docs import EXAMPLES
+from bythebook.server.routes import completions
 from tests.support.passages import result
 from tests.support.server import ServedBook
 
@@ -32,11 +33,11 @@ async def test_responses_match_their_models(house: ServedBook) -> None:
     )
     schemas.Feedback.model_validate(rated.json())
     chat = {"messages": [{"role": "user", "content": QUESTION["query"]}]}
-    openai_schemas.ChatCompletion.model_validate((await house.client.post("/v1/chat/completions", json=chat)).json())
-    openai_schemas.Models.model_validate((await house.client.get("/v1/models")).json())
+    completions.ChatCompletion.model_validate((await house.client.post("/v1/chat/completions", json=chat)).json())
+    completions.Models.model_validate((await house.client.get("/v1/models")).json())
     schemas.ErrorResponse.model_validate((await house.client.get("/nowhere")).json())
     no_chat = await house.client.post("/v1/chat/completions", json={"messages": []})
-    openai_schemas.OpenAIErrorResponse.model_validate(no_chat.json())
+    completions.OpenAIErrorResponse.model_validate(no_chat.json())
 
 
 async def test_response_models_have_the_fields_of_the_json() -> None:

@@ -1,11 +1,13 @@
-"""Idempotency keys: requests with the same key are answered once, and all get the same answer.
+"""Idempotency-Key: requests with the same key are answered once, and all get the same answer.
 
-The first request locks the key until its answer is stored, for a day. A failed request releases the key, so that it can
+This holds whichever process they reach. The first request locks the key until its answer is stored, for a day. A failed request releases the key, so that it can
 be retried.
 """
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +15,11 @@ from sqlalchemy import Connection, RowMapping, bindparam, delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
+from bythebook.concurrency import spawn_background_task
 from bythebook.conversations.locks import LeaseOwner
 from bythebook.conversations.models import is_uuid4
 from bythebook.database.schema import Clock, repeats
-from bythebook.errors import Conflict, NotFound
+from bythebook.errors import BookError, Conflict, InputError, NotFound
 
 if TYPE_CHECKING:
     from bythebook.database.engine import Database
@@ -122,3 +125,45 @@ def _stored_answer(row: RowMapping | None, request: IdempotentRequest) -> str | 
         raise Conflict("this Idempotency-Key was used for another request. Use a new key for a new question.")
     answer: str | None = row["answer"]
     return answer
+
+
+POLL_SECONDS = 0.05
+"""How often a request looks for the answer of the request that holds its key."""
+
+MAX_KEY_LENGTH = 255
+
+
+def validate_key(key: str) -> str:
+    """Return the key. Raises InputError if the header's value is not a valid key."""
+    if not key.isascii() or not key.isprintable() or len(key) > MAX_KEY_LENGTH:
+        raise InputError(f"an Idempotency-Key is at most {MAX_KEY_LENGTH} printable ASCII characters.")
+    return key
+
+
+class IdempotencyLock:
+    """The lock on the key of one request, from its first event to its answer or failure."""
+
+    def __init__(self, store: IdempotencyStore, request: IdempotentRequest) -> None:
+        self._store = store
+        self._request = request
+        self._acquired = False
+
+    async def acquire(self) -> str | None:
+        """Wait until the key is free and lock it, or return the answer that another request got under it."""
+        while not await self._store.acquire(self._request):
+            answer = await self._store.find_answer(self._request)
+            if answer is not None:
+                return answer
+            await asyncio.sleep(POLL_SECONDS)
+        self._acquired = True
+        return None
+
+    async def save_answer(self, answer: str) -> None:
+        """Save the answer under the key. If that fails, the reader still gets the answer."""
+        with suppress(BookError):
+            await asyncio.shield(spawn_background_task(self._store.save_answer(self._request, answer)))
+
+    async def release(self) -> None:
+        """Release the key without an answer, so that the request can be retried."""
+        if self._acquired:
+            await asyncio.shield(spawn_background_task(self._store.release(self._request)))

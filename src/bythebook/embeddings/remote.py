@@ -1,12 +1,17 @@
-"""Approximate token counts for hosted models, with OpenAI's vocabulary: others are proprietary or too large to ship."""
+"""Hosted embedders: opening the configured one, batches, concurrent requests and an adaptive rate limit.
+
+Tokens are counted with OpenAI's vocabulary. For other models that is an approximation: their vocabularies are
+proprietary or too large to ship.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 import binascii
-from collections.abc import AsyncGenerator, Coroutine, Sequence
-from contextlib import aclosing, suppress
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from enum import StrEnum
@@ -16,10 +21,82 @@ from typing import Any, Protocol
 import numpy as np
 
 from bythebook.embeddings import EmbedderId, Texts, Vector, iterate_texts
-from bythebook.embeddings.config import EmbedderLimits
-from bythebook.embeddings.rate_limiter import AdaptiveRateLimiter
-from bythebook.errors import BookError, DeadlineExceeded, RateLimited
+from bythebook.embeddings.config import EmbedderConfig, EmbedderLimits
+from bythebook.errors import BookError, ConfigurationError, DeadlineExceeded, RateLimited
 from bythebook.upstream import ClassifiedError, Deadline, RetryPolicy, Upstream
+from bythebook.upstream.deadline import now
+
+MINUTE = 60.0
+_TOLERATED_REFUSALS = 1
+"""This many consecutive refusals are not taken for a limit yet."""
+
+
+class AdaptiveRateLimiter:
+    """Delays calls to stay under a provider's rate limit.
+
+    A configured limit per minute is enforced. When the provider refuses a call, all calls pause for the time it asks
+    for. Without such a time they pause with exponential backoff; if the provider then refuses again, the calls that
+    it accepted in the last minute become the limit. That limit is raised by a quarter after each minute without a
+    refusal.
+    """
+
+    def __init__(self, name: str, *, per_minute: int = 0) -> None:
+        self._name = name
+        self._configured = per_minute
+        self._learned = 0
+        self._accepted: deque[float] = deque()
+        """The times of the calls of the last minute that were not refused."""
+        self._paused_until = 0.0
+        self._refusals = 0
+        self._changed_at = 0.0
+
+    async def acquire(self, *, within: float) -> None:
+        """Wait until a call is allowed. Raises RateLimited at once if that takes longer than `within` seconds."""
+        due = now() + within
+        while (wait := self._wait_seconds()) > 0:
+            if now() + wait > due:
+                raise RateLimited(f"the rate limit of {self._name} is reached", retry_after=wait)
+            await asyncio.sleep(wait)
+        self._accepted.append(now())
+
+    def record_success(self) -> None:
+        self._refusals = 0
+        if self._learned and now() - self._changed_at >= MINUTE:
+            self._learned += max(1, self._learned // 4)
+            self._changed_at = now()
+
+    def record_refusal(self, retry_after: float | None) -> float:
+        """Record a 429 response, with the seconds it asks for, if any. Returns the seconds that all calls pause."""
+        if self._accepted:
+            self._accepted.pop()
+        # Calls in flight together are refused together: that counts as one refusal.
+        if now() >= self._paused_until:
+            self._refusals += 1
+            if self._refusals > _TOLERATED_REFUSALS and retry_after is None:
+                self._learn_limit()
+            pause = min(2.0 ** (self._refusals - 1), MINUTE) if retry_after is None else retry_after
+            self._paused_until = now() + pause
+        elif retry_after is not None:
+            self._paused_until = max(self._paused_until, now() + retry_after)
+        return self._paused_until - now()
+
+    def _learn_limit(self) -> None:
+        self._drop_old_calls()
+        if self._accepted:
+            self._learned = len(self._accepted)
+            self._changed_at = now()
+
+    def _wait_seconds(self) -> float:
+        """The seconds until the next call is allowed; 0 if it is allowed now."""
+        self._drop_old_calls()
+        limits = [limit for limit in (self._configured, self._learned) if limit]
+        room = self._accepted[-min(limits)] + MINUTE if limits and len(self._accepted) >= min(limits) else 0.0
+        return max(0.0, max(room, self._paused_until) - now())
+
+    def _drop_old_calls(self) -> None:
+        while self._accepted and self._accepted[0] <= now() - MINUTE:
+            self._accepted.popleft()
+
 
 Batch = tuple[str, ...]
 IndexedVector = tuple[int, Vector]
@@ -313,3 +390,48 @@ def _parse_vector(value: object) -> np.ndarray[tuple[int, ...], np.dtype[np.floa
         except binascii.Error as exc:
             raise ValueError("not base64") from exc
     return np.asarray(value, dtype=np.float64)
+
+
+async def open_remote_embedder(
+    config: EmbedderConfig, embedder_id: EmbedderId | None, stack: AsyncExitStack
+) -> HostedEmbedder | None:
+    """The configured hosted embedder, open until `stack` closes; None if the local one is configured."""
+    if config.is_local:
+        return None
+    return await stack.enter_async_context(hosted_embedder(config, embedder_id=embedder_id))
+
+
+@asynccontextmanager
+async def hosted_embedder(config: EmbedderConfig, *, embedder_id: EmbedderId | None) -> AsyncIterator[HostedEmbedder]:
+    """The configured hosted embedder.
+
+    Its dimension comes from `embedder_id` (that of the existing index), from the table of known models, or from one
+    request.
+    """
+    provider = config.provider
+    if provider is None:
+        raise ConfigurationError(f"{config.name!r} is not a hosted embedder.")
+    if not config.api_key:
+        raise ConfigurationError(f"{config.name!r} needs a key: set {provider.key_variable}.")
+    # Importing the client takes a second. In a thread, everything else loads at the same time.
+    service = await asyncio.to_thread(provider.build, config)
+    try:
+        dimension = config.known_model.dimension
+        if embedder_id and embedder_id.model == config.name:
+            dimension = embedder_id.dimension
+        dimension = dimension or await _measure_dimension(service, config)
+        embedder = HostedEmbedder(service, EmbedderId(config.name, dimension), config.limits)
+        try:
+            yield embedder
+        finally:
+            await embedder.close()
+    finally:
+        await service.close()
+
+
+async def _measure_dimension(service: EmbeddingService, config: EmbedderConfig) -> int:
+    embedder = HostedEmbedder(service, EmbedderId(config.name, 0), config.limits)
+    try:
+        return len(await embedder.embed_query("How many dimensions?"))
+    finally:
+        await embedder.close()

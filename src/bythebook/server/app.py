@@ -15,10 +15,10 @@ from starlette.routing import Route
 from bythebook.book import Book
 from bythebook.errors import BookError
 from bythebook.server.admission import AdmissionController
+from bythebook.server.api_docs import EXAMPLES
 from bythebook.server.auth import Authenticator
 from bythebook.server.endpoints import AppContext, RoutePolicy, RouteTable
 from bythebook.server.errors import install_error_handlers
-from bythebook.server.examples import EXAMPLES
 from bythebook.server.maintenance import run_cleanup_loop
 from bythebook.server.middleware import (
     AdmissionMiddleware,

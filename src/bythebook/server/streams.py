@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
+    from bythebook.access.idempotency import IdempotencyLock
     from bythebook.errors import BookError
     from bythebook.server.auth import QuotaCharge
-    from bythebook.server.idempotency import IdempotencyLock
 
 HEARTBEAT = b": still here\n\n"
 

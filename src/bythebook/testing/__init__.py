@@ -6,6 +6,7 @@ same for the embedding APIs of Cohere and OpenAI. `python -m bythebook.testing` 
 """
 
 from bythebook.testing.clock import AutojumpLoop, ManualClockLoop, autojump_clock, manual_clock
+from bythebook.testing.completions import RecordedExchange, ScriptedServer
 from bythebook.testing.embeddings import (
     EmbeddingFault,
     EmbeddingFaults,
@@ -26,7 +27,6 @@ from bythebook.testing.replies import (
     ScriptedUsage,
 )
 from bythebook.testing.scripted_models import cooperative_model, injectable_model
-from bythebook.testing.server import RecordedExchange, ScriptedServer
 
 __all__ = [
     "DEFAULT_FAULTS",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bythebook.sources.projects.js_literals import UNKNOWN, parse_export
+from bythebook.sources.projects.docusaurus_config import UNKNOWN, parse_export
 
 
 @pytest.mark.parametrize(

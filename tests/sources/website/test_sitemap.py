@@ -7,7 +7,7 @@ import gzip
 import pytest
 
 from bythebook.sources import Unreadable
-from bythebook.sources.website.sitemap import SitemapEntry, parse_sitemap
+from bythebook.sources.website.discovery import SitemapEntry, parse_sitemap
 
 URLSET = (
     '<?xml version="1.0" encoding="UTF-8"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" '

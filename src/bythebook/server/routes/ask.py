@@ -7,11 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Request, Response
 
 from bythebook.access import Caller, Scope
-from bythebook.access.idempotency import IdempotencyStore, IdempotentRequest
+from bythebook.access.idempotency import IdempotencyLock, IdempotencyStore, IdempotentRequest, validate_key
 from bythebook.server import errors
 from bythebook.server.auth import QuotaCharge
 from bythebook.server.endpoints import AppContext, CallerDep, ContextDep, StrictJsonRoute, requires
-from bythebook.server.idempotency import IdempotencyLock, validate_key
 from bythebook.server.rendering import HtmlEvents, wants_html
 from bythebook.server.schemas import ERROR_RESPONSES, EVENT_STREAM_RESPONSE, AgentResponse, AskRequest
 from bythebook.server.streams import (

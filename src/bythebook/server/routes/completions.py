@@ -8,9 +8,10 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, ConfigDict, Field, create_model
 from starlette.responses import JSONResponse
 
 from bythebook.access import Scope
@@ -24,8 +25,7 @@ from bythebook.llm.prompts import build_history
 from bythebook.server import errors
 from bythebook.server.auth import QuotaCharge
 from bythebook.server.endpoints import CallerDep, ContextDep, StrictJsonRoute, requires
-from bythebook.server.openai_schemas import OPENAI_ERROR_RESPONSES, ChatCompletion, ChatMessage, ChatRequest, Models
-from bythebook.server.schemas import EVENT_STREAM_RESPONSE
+from bythebook.server.schemas import EVENT_STREAM_RESPONSE, AgentResponse, ResponseModel
 from bythebook.server.streams import StreamKey, run_question, wait_for_last_event
 
 router = APIRouter(route_class=StrictJsonRoute, tags=["openai"])
@@ -34,6 +34,129 @@ MODEL = "bythebook"
 
 _MARK = re.compile(r"\[(\d{1,4})\]")
 _WORD = re.compile(r"\s*\S+\s*")
+
+
+class ChatMessage(BaseModel):
+    """A chat message in OpenAI's format. Other fields are ignored."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    role: str = Field(max_length=20)
+    content: str | list[dict[str, Any]] | None = None
+
+
+class ChatRequest(BaseModel):
+    """A request for a chat completion. Other fields are ignored: the settings of the book apply."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    messages: list[ChatMessage] = Field(min_length=1, max_length=1000)
+    model: str = Field(default="bythebook", max_length=200)
+    n: Literal[1] | None = None
+    stream: bool | None = None
+    stream_options: dict[str, Any] | None = None
+
+
+class UrlCitation(ResponseModel):
+    """The source of a part of the answer."""
+
+    url: str
+    title: str
+    start_index: int
+    end_index: int
+
+
+class Annotation(ResponseModel):
+    """A citation in OpenAI's format."""
+
+    type: Literal["url_citation"] = "url_citation"
+    url_citation: UrlCitation
+
+
+class ChatAnswer(ResponseModel):
+    """The answer as a message."""
+
+    role: Literal["assistant"] = "assistant"
+    content: str
+    refusal: str | None = None
+    annotations: list[Annotation]
+
+
+class Choice(ResponseModel):
+    """The only choice of a completion."""
+
+    index: Literal[0] = 0
+    message: ChatAnswer
+    logprobs: None = None
+    finish_reason: Literal["stop"] = "stop"
+
+
+class Usage(ResponseModel):
+    """The tokens used by the language model; 0 without a model."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+
+
+class _ChatCompletion(ResponseModel):
+    """An answer in OpenAI's format, with the AgentResponse under `bythebook`."""
+
+    id: str
+    object: Literal["chat.completion"] = "chat.completion"
+    created: int
+    model: str
+    choices: list[Choice]
+    usage: Usage
+
+
+ChatCompletion = create_model(
+    "ChatCompletion", __base__=_ChatCompletion, __doc__=_ChatCompletion.__doc__, bythebook=(AgentResponse, ...)
+)
+
+
+class Model(ResponseModel):
+    """A model that a client can select: the book."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int
+    owned_by: str
+
+
+class Models(ResponseModel):
+    """The available models."""
+
+    object: Literal["list"] = "list"
+    data: list[Model]
+
+
+class OpenAIError(ResponseModel):
+    """An ErrorResponse in OpenAI's format. Its `error` is called `code` here."""
+
+    message: str
+    type: str
+    param: None
+    code: str
+    user_message: str
+    detail: str | None
+    status_code: int = Field(ge=400, le=599)
+    retry_after: float | None
+    recoverable: bool
+    request_id: str | None
+
+
+class OpenAIErrorResponse(ResponseModel):
+    """What failed, in OpenAI's format."""
+
+    error: OpenAIError
+
+
+OPENAI_ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": OpenAIErrorResponse},
+    "5XX": {"model": OpenAIErrorResponse},
+}
+"""The error responses of every OpenAI-compatible route."""
 
 
 @router.post(
