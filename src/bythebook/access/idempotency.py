@@ -1,7 +1,7 @@
 """Idempotency-Key: requests with the same key are answered once, and all get the same answer.
 
-This holds whichever process they reach. The first request locks the key until its answer is stored, for a day. A failed request releases the key, so that it can
-be retried.
+This holds whichever process they reach. The first request locks the key until its answer is stored, for a day. A failed
+request releases the key, so that it can be retried.
 """
 
 from __future__ import annotations
