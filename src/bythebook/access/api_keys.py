@@ -10,7 +10,8 @@ import hashlib
 import hmac
 import re
 import secrets
-from typing import TYPE_CHECKING
+from collections.abc import Collection
+from datetime import datetime
 
 from sqlalchemy import Connection, RowMapping, bindparam, exists, insert, select, update
 
@@ -18,14 +19,9 @@ from bythebook.access import ANONYMOUS, SITE_SCOPES, ApiKey, Caller, Scope
 from bythebook.access.rate_limiter import RateLimiter
 from bythebook.access.site_tokens import SiteQuotas, identify_reader, validate_origin
 from bythebook.conversations.models import to_utc, utc_now
+from bythebook.database.engine import Database
 from bythebook.database.schema import keys
 from bythebook.errors import InputError, NotFound
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from datetime import datetime
-
-    from bythebook.database.engine import Database
 
 MAX_NAME_LENGTH = 100
 

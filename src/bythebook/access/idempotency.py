@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection, RowMapping, bindparam, delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
@@ -18,11 +18,9 @@ from sqlalchemy.exc import IntegrityError
 from bythebook.concurrency import spawn_background_task
 from bythebook.conversations.locks import LeaseOwner
 from bythebook.conversations.models import is_uuid4
+from bythebook.database.engine import Database
 from bythebook.database.schema import Clock, repeats
 from bythebook.errors import BookError, Conflict, InputError, NotFound
-
-if TYPE_CHECKING:
-    from bythebook.database.engine import Database
 
 LEASE_SECONDS = 120.0
 """How long a key may be locked: longer than the deadline of any answer."""

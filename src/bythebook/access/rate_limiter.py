@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection, bindparam, case, delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from bythebook.access import RateLimit
+from bythebook.database.engine import Database
 from bythebook.database.schema import Clock, rates
 from bythebook.errors import RateLimited
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from bythebook.access import RateLimit
-    from bythebook.database.engine import Database
 
 CLEANUP_INTERVAL_SECONDS = 60.0
 MAX_REFUSED_SUBJECTS = 10_000

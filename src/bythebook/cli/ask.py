@@ -5,8 +5,9 @@ Its arguments are parsed here, without typer: importing typer takes about as lon
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -16,12 +17,7 @@ from bythebook.cli.console import BaseUrl, DataDir, FilterOption, Json, Model, T
 from bythebook.index import Filters
 from bythebook.models import GRANITE
 from bythebook.models.runtime import start_loading
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from bythebook.retrieval import RetrievalResult
-
+from bythebook.retrieval import RetrievalResult
 
 _FLAGS = {"--json": "json", "--show-sources": "show_sources"}
 _VALUES = {

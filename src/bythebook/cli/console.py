@@ -8,22 +8,18 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO, TypeVar
+from typing import Annotated, Any, NoReturn, TextIO, TypeVar
 
 import typer
 
+from bythebook.errors import BookError
 from bythebook.serialization import error_to_dict, to_json
 from bythebook.settings import Settings
 from bythebook.telemetry import Progress, redact
 from bythebook.telemetry.redaction import register_secrets
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator, Sequence
-
-    from bythebook.errors import BookError
-
 
 FAILED, USAGE_ERROR, PAGES_SKIPPED, INTERRUPTED = 1, 2, 3, 130
 

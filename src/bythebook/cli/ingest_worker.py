@@ -10,9 +10,10 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bythebook.cli.console import echo, progress_bar, say
 from bythebook.cli.ingest import print_omissions, summarize
@@ -23,9 +24,6 @@ from bythebook.serialization import error_from_dict, error_to_dict, to_json
 from bythebook.settings import Settings
 from bythebook.sources import ExcludedPage, SkippedPage
 from bythebook.sources.factory import open_source
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 NICENESS = 10
 """The niceness of the process: answers have priority over the ingest."""

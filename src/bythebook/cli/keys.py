@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,9 +11,7 @@ from bythebook.access import ApiKey, Scope
 from bythebook.cli.console import DataDir, Json, echo, load_settings, print_json, print_table, run, say
 from bythebook.errors import InputError
 from bythebook.serialization import to_json
-
-if TYPE_CHECKING:
-    from bythebook.settings import Settings
+from bythebook.settings import Settings
 
 app = typer.Typer(no_args_is_help=True)
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from bythebook.cli.console import BaseUrl, DataDir, Json, Model, load_settings, run, say
-
-if TYPE_CHECKING:
-    from bythebook.settings import Settings
+from bythebook.settings import Settings
 
 
 def mcp(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from bythebook.cli.ask import print_passages
 from bythebook.cli.console import DataDir, FilterOption, Json, TopK, load_settings, print_json, run, say
 from bythebook.index import Filters
-
-if TYPE_CHECKING:
-    from bythebook.retrieval import RetrievalContext
-    from bythebook.settings import Settings
+from bythebook.retrieval import RetrievalContext
+from bythebook.settings import Settings
 
 
 def search(

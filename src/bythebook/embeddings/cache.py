@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator, Mapping
 
-from bythebook.embeddings import Embedder, EmbedderId, iterate_texts
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
-
-    from bythebook.embeddings import Texts, Vector
-
+from bythebook.embeddings import Embedder, EmbedderId, Texts, Vector, iterate_texts
 
 MAX_DOCUMENTS = 2048
 """Document vectors in the cache: about 3 MB."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from bythebook.answers.extractive import cite, extract
 from bythebook.answers.verification import prove
@@ -14,16 +14,11 @@ from bythebook.evals.datasets import EvalQuestion, load_dataset
 from bythebook.evals.metrics import mean_intervals, percentiles
 from bythebook.evals.report import bar_chart, histogram
 from bythebook.evals.retrieval import averages
-from bythebook.evals.runner import BookUnderTest, open_dataset
+from bythebook.evals.runner import BookUnderTest, Row, open_dataset
 from bythebook.index import NO_FILTERS
+from bythebook.index.provider import IndexSnapshot
+from bythebook.retrieval import Citation, RetrievalResult
 from bythebook.retrieval.evidence import score_evidence
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from bythebook.evals.runner import Row
-    from bythebook.index.provider import IndexSnapshot
-    from bythebook.retrieval import Citation, RetrievalResult
 
 _PASSAGES = _SENTENCES = 5
 HITS = ("hit_at_1", "hit_at_2", "hit_at_3", "first_sentence", "answer")

@@ -7,22 +7,18 @@ an answered question without a rating is deleted after 30 days.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 from sqlalchemy import Connection, RowMapping, and_, bindparam, delete, func, insert, or_, select, update
 
 from bythebook.conversations.models import is_storable, is_uuid4, to_utc
+from bythebook.database.engine import Database
 from bythebook.database.schema import asked, conversations
 from bythebook.errors import NotFound
 from bythebook.feedback import AnswerLogEntry, Feedback, NearestSection, Rating
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
-    from bythebook.database.engine import Database
-
 
 ANSWERED = "answered"
 """The only outcome that is not a gap, unless the answer was rated down."""

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import qdrant_edge as edge
 
 from bythebook.chunking import Chunk
+from bythebook.embeddings import Vector
 from bythebook.errors import RetrievalError
 from bythebook.index import Candidate, Filters, Passage, sort_candidates
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from bythebook.embeddings import Vector
-    from bythebook.index.terms import Bm25Terms
-
+from bythebook.index.terms import Bm25Terms
 
 DENSE = "dense"
 BM25 = "bm25"

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from bythebook.embeddings import EmbedderId
 from bythebook.errors import BookError, ConfigurationError
 from bythebook.index import Calibration, PassageStore
 from bythebook.index.catalog import Catalog
 from bythebook.index.edge_store import EdgeStore
+from bythebook.index.generations import Generations
 from bythebook.index.terms import Bm25Terms, idf
 from bythebook.telemetry import active_listeners, log, metric
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable
-
-    from bythebook.index.generations import Generations
 
 CATALOG_FILE = "book.db"
 SHARD_FOLDER = "shard"

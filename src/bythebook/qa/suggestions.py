@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from bythebook.concurrency import gather
+from bythebook.embeddings import Embedder
 from bythebook.index import NO_FILTERS
+from bythebook.index.catalog import TocEntry
+from bythebook.index.provider import IndexSnapshot
 from bythebook.retrieval.evidence import Evidence, score_evidence
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from bythebook.embeddings import Embedder
-    from bythebook.index.catalog import TocEntry
-    from bythebook.index.provider import IndexSnapshot
-    from bythebook.retrieval.retriever import Retriever
+from bythebook.retrieval.retriever import Retriever
 
 MOST_QUESTIONS = 4
 _MOST_CANDIDATES = 24

@@ -8,24 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import sys
 import time
+from asyncio.subprocess import Process
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from bythebook.errors import BookError, Unavailable
 from bythebook.serialization import error_from_dict
 from bythebook.server.serve import CLOSE_SECONDS, StartupReport
+from bythebook.server.signals import StopSignal
+from bythebook.settings import Settings
 from bythebook.telemetry.prometheus import clear_folder
-
-if TYPE_CHECKING:
-    import socket
-    from asyncio.subprocess import Process
-    from collections.abc import Callable
-
-    from bythebook.server.signals import StopSignal
-    from bythebook.settings import Settings
 
 MAX_BACKOFF_SECONDS = 30.0
 """The longest delay before a worker that keeps failing is started again."""

@@ -6,14 +6,11 @@ import argparse
 import asyncio
 import signal
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from bythebook import testing
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:

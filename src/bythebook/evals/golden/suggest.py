@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from bythebook.answers import AgentRequest, Outcome
+from bythebook.chunking import Chunk
 from bythebook.chunking.spans import SpanKind, split_spans
 from bythebook.evals.golden import Expectation, GoldenQuestion
 from bythebook.evals.golden.check import GoldenChecker
+from bythebook.index.provider import IndexSnapshot
+from bythebook.qa.pipeline import AnswerPipeline
 from bythebook.qa.suggestions import as_question, lower_initial, strip_number
 from bythebook.retrieval.calibration import OFF_TOPIC_QUESTIONS
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
-
-    from bythebook.chunking import Chunk
-    from bythebook.index.provider import IndexSnapshot
-    from bythebook.qa.pipeline import AnswerPipeline
-    from bythebook.telemetry import Progress
+from bythebook.telemetry import Progress
 
 MAX_REFUSED = 3
 _CANDIDATES_PER_QUESTION = 6

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from qdrant_client import AsyncQdrantClient, models
 
 from bythebook.errors import ConfigurationError, NotFound, QdrantConnectionError, Unavailable
 from bythebook.index.edge_store import BM25, DENSE
 from bythebook.index.qdrant import catalog_sync
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
-    from pathlib import Path
-
-    from bythebook.index.qdrant.client import QdrantServer
-
+from bythebook.index.qdrant.client import QdrantServer
 
 GRACE_SECONDS = 60.0
 """The least time that a superseded generation stays on the server, for readers that still use it."""

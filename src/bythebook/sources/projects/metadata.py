@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from bythebook.sources import Unreadable
 from bythebook.sources.folder import decode_text
 from bythebook.sources.projects import includes
 from bythebook.sources.readers import front_matter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 _MAX_BYTES = 20_000_000
 _HEADING = re.compile(r"^ {0,3}#[ \t]+(?P<atx>.+?)[ \t]*#*[ \t]*$|^(?P<setext>\S.*)\n=+[ \t]*$", re.MULTILINE)

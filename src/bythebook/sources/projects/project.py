@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from bythebook.errors import ConfigurationError, InputError
@@ -23,19 +24,16 @@ from bythebook.sources.projects import (
     Style,
     find_configuration,
 )
+from bythebook.sources.projects.metadata import MetadataCache
 from bythebook.sources.urls import join_url
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
 
-    from bythebook.sources.projects.metadata import MetadataCache
+class OutlineReader(Protocol):
+    """Reads the outline of a project of one generator."""
 
-    class OutlineReader(Protocol):
-        """Reads the outline of a project of one generator."""
-
-        def __call__(
-            self, root: Path, config_file: Path, *, within: Path, options: ProjectOptions, metadata: MetadataCache
-        ) -> Outline: ...
+    def __call__(
+        self, root: Path, config_file: Path, *, within: Path, options: ProjectOptions, metadata: MetadataCache
+    ) -> Outline: ...
 
 
 _MAX_PARENTS = 6
