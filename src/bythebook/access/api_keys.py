@@ -4,8 +4,6 @@ A secret is `btb_ID_RANDOM`, or `btbsite_ID_RANDOM` for a site. The id is public
 compared in constant time. The hash covers the whole secret with its prefix, so a site token cannot be used as a key.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import re

@@ -4,8 +4,6 @@ This holds whichever process they reach. The first request locks the key until i
 request releases the key, so that it can be retried.
 """
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ which the database serialises by subject. A subject over its limit is rejected u
 the process, so a flood of requests does not reach the database.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Collection

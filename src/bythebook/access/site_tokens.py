@@ -1,22 +1,16 @@
 """Sites that embed the widget: validation of their origins, identification of readers, and daily quotas."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import secrets
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from bythebook.access import UNIT_SECONDS, ApiKey, Caller, RateLimit
+from bythebook.access.rate_limiter import RateLimiter, Reservation
 from bythebook.errors import ContextOverflow, InputError, NotFound, RateLimited, Unavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from bythebook.access.rate_limiter import RateLimiter, Reservation
 
 _READER = re.compile(r"[0-9A-Fa-f]{32,128}")
 _HOST = re.compile(r"(?!-)[a-z0-9_.-]+(?<![.-])|\[[0-9a-f:.]+\]")

@@ -3,8 +3,6 @@
 Its arguments are parsed here, without typer: importing typer takes about as long as finding the answer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple

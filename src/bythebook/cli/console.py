@@ -3,8 +3,6 @@
 This module does not import typer, because `bythebook ask` runs without it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

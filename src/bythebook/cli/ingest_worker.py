@@ -4,8 +4,6 @@
 and reports on standard output.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

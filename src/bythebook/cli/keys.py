@@ -1,7 +1,5 @@
 """`bythebook keys`: API keys and site tokens."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 

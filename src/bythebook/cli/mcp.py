@@ -1,7 +1,5 @@
 """`bythebook mcp`: the book as an MCP server for a program that starts it."""
 
-from __future__ import annotations
-
 from bythebook.cli.console import BaseUrl, DataDir, Json, Model, load_settings, run, say
 from bythebook.settings import Settings
 

@@ -1,7 +1,5 @@
 """`bythebook search`: the passages for a question."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """An LRU cache of vectors. Different questions are often answered by the same passages."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Mapping
 

@@ -1,10 +1,10 @@
 """Cohere's embedding models, called through Cohere's client library."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from bythebook.embeddings.config import EmbedderConfig
+from bythebook.embeddings.remote import InputType
 from bythebook.errors import CohereAPIError, ConfigurationError
 from bythebook.upstream import ClassifiedError
 from bythebook.upstream.classify import classify_http_error, classify_status
@@ -18,12 +18,6 @@ except ModuleNotFoundError as exc:
     raise ConfigurationError(
         "the client library of Cohere is not installed. Install it with: pip install 'bythebook[cohere]'"
     ) from exc
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from bythebook.embeddings.config import EmbedderConfig
-    from bythebook.embeddings.remote import InputType
 
 
 _NOT_FOUND, _TOO_MANY_REQUESTS = 404, 429

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bythebook.settings import Settings
     from bythebook.telemetry import Progress
 
-    Metrics = dict[str, object]
+Metrics = dict[str, object]
 
 T = TypeVar("T")
 

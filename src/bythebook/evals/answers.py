@@ -1,7 +1,5 @@
 """The answers suite: how often the sentences of an extractive answer contain the marked answer."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 

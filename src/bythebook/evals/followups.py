@@ -1,32 +1,25 @@
 """The followups suite: how well follow-up questions are rewritten, by what they retrieve or by their terms."""
 
-from __future__ import annotations
-
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bythebook.conversations.followups import Exchange
 from bythebook.conversations.followups.rules import make_standalone
 from bythebook.errors import InputError
-from bythebook.evals import EvalRequest, EvalResult
+from bythebook.evals import EvalRequest, EvalResult, Metrics
 from bythebook.evals.datasets import EvalQuestion, has_file, load_dataset, read_rows
 from bythebook.evals.metrics import mean_interval, mean_intervals, percentiles
 from bythebook.evals.report import bar_chart, histogram
-from bythebook.evals.retrieval import averages, score_rankings
-from bythebook.evals.runner import BookUnderTest, open_dataset
+from bythebook.evals.retrieval import Columns, averages, score_rankings
+from bythebook.evals.runner import BookUnderTest, Row, open_dataset
 from bythebook.index.terms import Bm25Terms
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
+Turn = tuple[str, str, list[Exchange]]
+"""A question, its human rewrite, and the history."""
 
-    from bythebook.evals import Metrics
-    from bythebook.evals.retrieval import Columns
-    from bythebook.evals.runner import Row
-
-    Turn = tuple[str, str, list[Exchange]]
-    """A question, its human rewrite, and the history."""
 
 _SPEAKER = "|user|:"
 METHODS = ("last_turn", "ours", "ours_in_one_search", "rewrite")

@@ -1,23 +1,16 @@
 """The gaps suite: do the questions of a topic cluster belong to the same article?"""
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
 
+from bythebook.embeddings import Embedder
 from bythebook.errors import InputError
-from bythebook.evals import EvalRequest, EvalResult
+from bythebook.evals import EvalRequest, EvalResult, Metrics
 from bythebook.evals.datasets import load_dataset
 from bythebook.evals.runner import open_dataset
 from bythebook.feedback.gaps import cluster, compute_similarities
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from bythebook.embeddings import Embedder
-    from bythebook.evals import Metrics
-    from bythebook.index.provider import IndexSnapshot
-    from bythebook.telemetry import Progress
+from bythebook.index.provider import IndexSnapshot
+from bythebook.telemetry import Progress
 
 
 async def measure(request: EvalRequest) -> EvalResult:

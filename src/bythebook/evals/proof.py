@@ -1,39 +1,32 @@
 """The proof suite: how well supported claims are separated from unsupported ones."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bythebook.answers.support import CUTOFF, PassageMatcher, compare_by_meaning
 from bythebook.book import Book
+from bythebook.embeddings import Embedder
 from bythebook.errors import InputError
-from bythebook.evals import EvalRequest, EvalResult
+from bythebook.evals import EvalRequest, EvalResult, Metrics
 from bythebook.evals.datasets import read_objects, read_rows
 from bythebook.evals.metrics import percentiles, two_sample_interval
 from bythebook.evals.refusal import auroc
 from bythebook.evals.report import Plot, histogram, tradeoff_curve
-from bythebook.evals.runner import EvalCheckpoint, say, without_deadlines
+from bythebook.evals.runner import EvalCheckpoint, Row, say, without_deadlines
 from bythebook.index.terms import Bm25Terms, idf
 from bythebook.retrieval import RetrievalResult
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from pathlib import Path
+Numbers = NDArray[np.float64]
 
-    from numpy.typing import NDArray
-
-    from bythebook.embeddings import Embedder
-    from bythebook.evals import Metrics
-    from bythebook.evals.runner import Row
-
-    Numbers = NDArray[np.float64]
 
 _SUPPORTED = frozenset({"supported", "supports", "support", "entailment", "true", "1"})
 _MAX_PASSAGE = 900

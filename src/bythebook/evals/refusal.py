@@ -1,36 +1,24 @@
 """The refusal suite: how well covered questions are separated from questions that must be refused."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bythebook.answers import Outcome
+from bythebook.answers import AgentResponse, Outcome
 from bythebook.conversations.followups import Exchange
 from bythebook.errors import InputError
-from bythebook.evals import EvalResult
-from bythebook.evals.datasets import Corpus, EvalQuestion, has_file, load_dataset, read_rows
+from bythebook.evals import EvalRequest, EvalResult, Metrics
+from bythebook.evals.datasets import Corpus, Dataset, EvalQuestion, has_file, load_dataset, read_rows
 from bythebook.evals.metrics import percentiles, two_sample_interval
-from bythebook.evals.report import histogram, tradeoff_curve
-from bythebook.evals.runner import open_dataset
+from bythebook.evals.report import Plot, histogram, tradeoff_curve
+from bythebook.evals.runner import BookUnderTest, Row, open_dataset
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from bythebook.answers import AgentResponse
-    from bythebook.evals import EvalRequest, Metrics
-    from bythebook.evals.datasets import Corpus, Dataset, EvalQuestion
-    from bythebook.evals.report import Plot
-    from bythebook.evals.runner import BookUnderTest, Row
-
-    Numbers = NDArray[np.float64]
-    from collections.abc import Sequence
-    from pathlib import Path
+Numbers = NDArray[np.float64]
 
 
 _SPEAKER = "|user|:"

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+from bythebook.evals import EvalResult, Metrics
 
-    from numpy.typing import NDArray
-
-    Numbers = NDArray[np.float64]
-
-    from bythebook.evals import EvalResult, Metrics
+Numbers = NDArray[np.float64]
 
 
 _WIDTH, _HEIGHT = 520, 300

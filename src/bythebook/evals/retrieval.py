@@ -1,28 +1,20 @@
 """The retrieval suite: the quality of the ranking, with and without the reranker, and of BM25 and of vectors alone."""
 
-from __future__ import annotations
-
 import math
 import time
+from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 from bythebook.errors import InputError
-from bythebook.evals import EvalRequest, EvalResult
+from bythebook.evals import EvalRequest, EvalResult, Metrics
 from bythebook.evals.datasets import EvalQuestion, load_dataset
 from bythebook.evals.metrics import mean_intervals, percentiles
 from bythebook.evals.report import bar_chart, histogram
-from bythebook.evals.runner import BookUnderTest, open_dataset
+from bythebook.evals.runner import BookUnderTest, Row, open_dataset
 from bythebook.index import NO_FILTERS
 from bythebook.index.edge_store import MIN_RANKING_DEPTH
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from bythebook.evals import Metrics
-    from bythebook.evals.runner import Row
-
-    Columns = dict[str, list[float]]
+Columns = dict[str, list[float]]
 
 OTHER_RANKINGS = ("hybrid", "bm25", "dense")
 """What readers get is compared with the ranking before the reranker, and with each half of that."""

@@ -1,20 +1,15 @@
 """The table of suites, and the thresholds of this project: each metric with its floor and its goal."""
 
-from __future__ import annotations
-
 import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from bythebook.errors import InputError
+from bythebook.evals import EvalRequest, EvalResult, Metrics
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from bythebook.evals import EvalRequest, EvalResult, Metrics
-
-    Run = Callable[[str, EvalRequest], EvalResult]
+Run = Callable[[str, EvalRequest], EvalResult]
 
 
 # The key is also the module, which is imported when the suite runs: the command line must start fast.

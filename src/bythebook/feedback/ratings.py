@@ -4,8 +4,6 @@ One row serves both the rating of an answer and the report of gaps. A row is del
 an answered question without a rating is deleted after 30 days.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import asdict

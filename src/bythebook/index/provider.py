@@ -1,7 +1,5 @@
 """Snapshots of the index: one open generation for reading, and the provider that switches to newer generations."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import ExitStack, asynccontextmanager, closing

@@ -3,31 +3,24 @@
 As few pages as possible are read, and as few chunks as possible are embedded.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from bythebook.chunking import Chunk
-from bythebook.embeddings import Embedder, embed_in_any_order
+from bythebook.embeddings import Embedder, Vector, embed_in_any_order
+from bythebook.embeddings.checkpoint import VectorCheckpoint
 from bythebook.errors import InputError
 from bythebook.index import Passage, PassageStore
+from bythebook.index.catalog import Catalog, ChunkRecord
+from bythebook.index.provider import IndexSnapshot
 from bythebook.sources import Block, Coverage, ExcludedPage, ListedPage, Page, PageSource, SkippedPage, Unreadable
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from bythebook.embeddings import Vector
-    from bythebook.embeddings.checkpoint import VectorCheckpoint
-    from bythebook.index.catalog import Catalog, ChunkRecord
-    from bythebook.index.provider import IndexSnapshot
-    from bythebook.telemetry import Progress
+from bythebook.telemetry import Progress
 
 
 @dataclass(frozen=True, slots=True)

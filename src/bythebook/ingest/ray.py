@@ -4,22 +4,23 @@ Both are Ray Data pipelines over pools of actors, because a worker loads a model
 which chunks are new, and writes the index.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os
 import pickle
 import socket
 import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, aclosing, redirect_stdout
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from bythebook.chunking import Chunk
 from bythebook.chunking.splitter import ChunkSizes, split_page
-from bythebook.embeddings import Embedder, EmbedderId, embed_in_any_order, iterate_texts
+from bythebook.embeddings import Embedder, EmbedderId, Texts, Vector, embed_in_any_order, iterate_texts
 from bythebook.embeddings.local import LocalEmbedder, ModelFolder
 from bythebook.errors import ConfigurationError, Unavailable
+from bythebook.ingest.pipeline import UnchangedTest
 from bythebook.ingest.ray_workers import EmbedWorker, ReadWorker
 from bythebook.sources import ExcludedPage, ListedPage, Page, PageSource, SkippedPage, Unreadable
 from bythebook.sources.folder import Folder
@@ -34,12 +35,6 @@ try:
 except ModuleNotFoundError as exc:
     raise ConfigurationError("Ray is not installed. Install it with: pip install 'bythebook[ray]'") from exc
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
-
-    from bythebook.chunking import Chunk
-    from bythebook.embeddings import Texts, Vector
-    from bythebook.ingest.pipeline import UnchangedTest
 
 MIN_BATCH = 64
 """Fewer pages or texts are processed here, in less time than a cluster takes to start."""

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from urllib.parse import quote, unquote
 
 from mcp import types
+from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from bythebook.answers import LONGEST_QUERY, AgentRequest
+from bythebook.book import Book
 from bythebook.errors import BookError, InputError, NotFound
 from bythebook.index import Filters
 from bythebook.serialization import to_json
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from mcp.server.context import ServerRequestContext
-
-    from bythebook.book import Book
-
-    Context = ServerRequestContext[Any]
-    GetUserId = Callable[[Context], str]
+Context = ServerRequestContext[Any]
+GetUserId = Callable[[Context], str]
 
 
 MAX_FILTER_LENGTH = 1000

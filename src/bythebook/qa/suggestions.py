@@ -1,7 +1,5 @@
 """Suggestions for a new reader: the name of the book, its sections and some questions, all taken from the book."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -10,27 +10,23 @@ no trust for a Unix socket, accepts a malformed entry as the client and stops at
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import TYPE_CHECKING, Self
+from typing import Self
+
+from starlette.datastructures import Headers
+from starlette.types import Scope
 
 from bythebook.access import Caller, RateLimit
 from bythebook.access.api_keys import ApiKeyStore
 from bythebook.access.rate_limiter import RateLimiter, Reservation
 from bythebook.access.site_tokens import SiteQuotas, identify_reader
+from bythebook.book import Book
 from bythebook.errors import AccessDenied, ConfigurationError, Forbidden
 from bythebook.server import cors
+from bythebook.settings import Settings
 from bythebook.telemetry import metric
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from starlette.datastructures import Headers
-    from starlette.types import Scope
-
-    from bythebook.book import Book
-    from bythebook.settings import Settings
-
 
 Address = IPv4Address | IPv6Address
 

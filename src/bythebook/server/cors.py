@@ -3,17 +3,12 @@
 The server does not use cookies, so credentials are never allowed, and `*` is never sent.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from starlette.datastructures import Headers
 
-    from starlette.datastructures import Headers
-
-    from bythebook.access import Caller
+from bythebook.access import Caller
 
 ALLOW_METHODS = "GET, POST, DELETE"
 ALLOW_HEADERS = (

@@ -1,20 +1,15 @@
 """Maintenance: the hourly deletion of expired records, and the readiness probe."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from sqlalchemy import Connection, text
 
 from bythebook.access.idempotency import IdempotencyStore
+from bythebook.book import Book
 from bythebook.errors import BookError, Unavailable
 from bythebook.telemetry import log
-
-if TYPE_CHECKING:
-    from bythebook.book import Book
-
 
 CLEANUP_INTERVAL_SECONDS = 3600.0
 

@@ -4,36 +4,28 @@ Telemetry comes first, so that it sees every request. Errors become responses be
 the capacity are checked last: a client that sends its body slowly does not hold a slot.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 import time
 import uuid
+from collections.abc import Collection
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from bythebook.access import Caller
 from bythebook.concurrency import fair_yield
 from bythebook.errors import BookError, DeadlineExceeded, Forbidden, TooLarge
 from bythebook.server import cors
-from bythebook.server.auth import is_loopback
+from bythebook.server.admission import AdmissionController
+from bythebook.server.auth import Authenticator, is_loopback
+from bythebook.server.endpoints import RouteTable
 from bythebook.server.errors import error_to_response
 from bythebook.server.streams import ClientDisconnectedError
 from bythebook.telemetry import log, metric, redact, request_id, span
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-    from bythebook.access import Caller
-    from bythebook.server.admission import AdmissionController
-    from bythebook.server.auth import Authenticator
-    from bythebook.server.endpoints import RouteTable
 
 CLIENT_CLOSED_REQUEST = 499
 """The status, in logs and metrics, of a request whose client disconnected before there was a response."""

@@ -1,29 +1,23 @@
 """Answer streams: the events of a running question, for any number of clients that follow or resume it over HTTP."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import uuid
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
+from bythebook.access.idempotency import IdempotencyLock
 from bythebook.access.site_tokens import REFUNDABLE_ERRORS
 from bythebook.answers import AnswerCompleted, Event, SourcesFound, State, StateChanged, TextDelta
+from bythebook.errors import BookError
 from bythebook.serialization import to_json
+from bythebook.server.auth import QuotaCharge
 from bythebook.server.errors import describe_error
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
-
-    from starlette.types import Receive, Scope, Send
-
-    from bythebook.access.idempotency import IdempotencyLock
-    from bythebook.errors import BookError
-    from bythebook.server.auth import QuotaCharge
 
 HEARTBEAT = b": still here\n\n"
 

@@ -4,8 +4,6 @@ A worker is a new process that inherits the socket. It gets its settings on stan
 standard input as the exit of the supervisor. On standard output it reports that it is ready, or why it cannot start.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket

@@ -1,7 +1,5 @@
 """`python -m bythebook.testing`: run a scripted server."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import signal

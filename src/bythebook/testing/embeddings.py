@@ -1,7 +1,5 @@
 """`ScriptedEmbeddings`: a server with the embedding APIs of Cohere (v2) and OpenAI, and their failures."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import hashlib
@@ -15,7 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bythebook.testing.connection import (
     HOST,
@@ -25,11 +26,6 @@ from bythebook.testing.connection import (
     ScriptedHTTPServer,
     parse_json,
 )
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 
 COHERE, OPENAI = "POST /v2/embed", "POST /v1/embeddings"
 MAX_TEXTS = {COHERE: 96, OPENAI: 2048}

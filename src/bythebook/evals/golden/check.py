@@ -1,24 +1,18 @@
 """Checking question questions: the expected answer, the actual answer, and hints at the difference."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from bythebook.answers import AgentRequest, AgentResponse, Outcome
 from bythebook.conversations.followups import Exchange
 from bythebook.evals.golden import ActualAnswer, Expectation, GoldenConversation, GoldenQuestion, GoldenResult
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from bythebook.index.catalog import TocEntry
-    from bythebook.index.provider import IndexSnapshot
-    from bythebook.qa.pipeline import AnswerPipeline
-    from bythebook.telemetry import Progress
+from bythebook.index.catalog import TocEntry
+from bythebook.index.provider import IndexSnapshot
+from bythebook.qa.pipeline import AnswerPipeline
+from bythebook.telemetry import Progress
 
 _MARK = re.compile(r"\s*\[\d+\]")
 _ENDING = re.compile(r"\.(?:mdx?|markdown|x?html?|rst|adoc|asciidoc|txt|ipynb|pdf|epub)$", re.IGNORECASE)

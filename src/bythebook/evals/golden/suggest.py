@@ -1,7 +1,5 @@
 """Drafting golden questions from the headings and definitions of a book. Only questions that pass are suggested."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence

@@ -1,7 +1,5 @@
 """The generations of a book on a Qdrant server: collections with a manifest, and an alias for the current one."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress

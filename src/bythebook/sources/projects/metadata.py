@@ -1,7 +1,5 @@
 """Cached document metadata (front matter, title, includes), from which a generator's navigation is built."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -14,25 +14,20 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from bythebook.concurrency import gather
 from bythebook.errors import BookError, DeadlineExceeded, RateLimited, Unavailable
 from bythebook.sources import Unreadable
+from bythebook.sources.website import CrawlLimits, FetchResponse, PageMetadata
 from bythebook.sources.website.cache import CrawlCache, FetchRecord
+from bythebook.sources.website.http_client import SiteClient
+from bythebook.sources.website.page_parser import PageParser
+from bythebook.sources.website.robots import RobotsRules
 from bythebook.sources.website.urls import SiteScope, WebUrl, is_crawler_trap, is_same_site, parse_url
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from bythebook.sources.website import CrawlLimits, FetchResponse, PageMetadata
-    from bythebook.sources.website.http_client import SiteClient
-    from bythebook.sources.website.page_parser import PageParser
-    from bythebook.sources.website.robots import RobotsRules
-
 
 MAX_PAGE_BYTES = 10_000_000
 """A larger response is not a page."""

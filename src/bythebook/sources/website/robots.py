@@ -1,18 +1,13 @@
 """robots.txt (RFC 9309): which pages may be read, and how often."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from protego import Protego
 
 from bythebook.errors import Unavailable
 from bythebook.sources import Unreadable
+from bythebook.sources.website.http_client import SiteClient
 from bythebook.sources.website.urls import WebUrl, parse_url
-
-if TYPE_CHECKING:
-    from bythebook.sources.website.http_client import SiteClient
 
 ROBOT_NAME = "bythebook"
 MAX_BYTES = 500_000

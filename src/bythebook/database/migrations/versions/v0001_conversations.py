@@ -1,7 +1,5 @@
 """Create conversations, turns and messages."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 from alembic import op
 

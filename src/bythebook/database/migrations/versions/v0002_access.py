@@ -1,7 +1,5 @@
 """Create API keys, site tokens and rate-limit counters."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 from alembic import op
 

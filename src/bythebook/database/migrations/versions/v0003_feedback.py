@@ -1,7 +1,5 @@
 """Create the answer log and the ratings."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 from alembic import op
 

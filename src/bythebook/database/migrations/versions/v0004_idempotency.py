@@ -1,7 +1,5 @@
 """Create the table of idempotent requests."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 from alembic import op
 
