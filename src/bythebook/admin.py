@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from bythebook.embeddings.local import DEFAULT_MODEL, EMBEDDER_ID, installed_embedder
 from bythebook.embeddings.remote import open_remote_embedder
 from bythebook.errors import Conflict, InputError, NotFound
-from bythebook.index.backends import (
-    IndexLocation,
-    QdrantBackend,
-    connect_qdrant,
-    import_client,
-    open_backend,
-    qdrant_backend,
-)
+from bythebook.index import backends
 from bythebook.index.catalog import Catalog
 from bythebook.index.generations import Generations, load_coverage
 from bythebook.index.provider import CATALOG_FILE, IndexSnapshot
@@ -68,7 +61,7 @@ class BookStatus:
     """The disk usage of the whole data folder."""
     sources: tuple[SourceStatus, ...]
     calibration: Calibration
-    location: IndexLocation = field(default_factory=IndexLocation)
+    location: backends.IndexLocation = field(default_factory=backends.IndexLocation)
 
 
 def describe_book(
@@ -77,7 +70,7 @@ def describe_book(
     *,
     data_dir: Path,
     coverage: Mapping[str, Coverage],
-    location: IndexLocation,
+    location: backends.IndexLocation,
 ) -> BookStatus:
     """The status of an open snapshot."""
     catalog = snapshot.catalog
@@ -143,7 +136,7 @@ class CopyResult:
 
 async def read_status(settings: Settings) -> BookStatus:
     """The status of the book. Loads no embedding model and reads no source."""
-    async with open_backend(settings.index_config()) as backend:
+    async with backends.open_backend(settings.index_config()) as backend:
         identity = await backend.read_embedder_id() or EMBEDDER_ID
         with ExitStack() as stack:
             snapshot = await backend.snapshot_loader(identity, len).open(stack)
@@ -197,11 +190,11 @@ def _server_info(generation: ServerGeneration) -> GenerationInfo:
 
 
 @asynccontextmanager
-async def _connect(settings: Settings) -> AsyncIterator[QdrantBackend]:
-    await import_client()
+async def _connect(settings: Settings) -> AsyncIterator[backends.QdrantBackend]:
+    await backends.import_client()
     config = settings.index_config()
-    async with connect_qdrant(config, config.url) as server:
-        yield qdrant_backend(config, server)
+    async with backends.connect_qdrant(config, config.url) as server:
+        yield backends.qdrant_backend(config, server)
 
 
 async def copy_index(settings: Settings, source: str, target: str, *, replace: bool, progress: Progress) -> CopyResult:
@@ -218,7 +211,7 @@ async def copy_index(settings: Settings, source: str, target: str, *, replace: b
 
 
 async def _copy_to_server(
-    local: Generations, backend: QdrantBackend, *, replace: bool, progress: Progress
+    local: Generations, backend: backends.QdrantBackend, *, replace: bool, progress: Progress
 ) -> CopyResult:
     from bythebook.index.qdrant.mirror import push, read_manifest
 
@@ -244,7 +237,9 @@ async def _copy_to_server(
     return CopyResult("embedded", "qdrant", name, manifest.pages, manifest.chunks)
 
 
-async def _copy_to_disk(local: Generations, backend: QdrantBackend, *, replace: bool, progress: Progress) -> CopyResult:
+async def _copy_to_disk(
+    local: Generations, backend: backends.QdrantBackend, *, replace: bool, progress: Progress
+) -> CopyResult:
     from bythebook.index.qdrant.mirror import local_digest, pull
 
     remote = backend.server_generations
@@ -275,12 +270,12 @@ async def attach_collection(
     settings: Settings, collection: str, *, vector: str, progress: Progress, say: Callable[[str], None]
 ) -> AttachReport:
     """Use a collection that another program fills as the index of this book. It is read-only."""
-    await import_client()
+    await backends.import_client()
     from bythebook.index.qdrant.attached import Attachment
     from bythebook.ingest.attach import RetrievalModels, attach
 
     async with AsyncExitStack() as stack:
-        server = await stack.enter_async_context(connect_qdrant(settings.index_config(), settings.qdrant_url))
+        server = await stack.enter_async_context(backends.connect_qdrant(settings.index_config(), settings.qdrant_url))
         hosted = await open_remote_embedder(settings.embedder_config(""), None, stack)
         local = await stack.enter_async_context(
             installed_embedder(settings.model_folder, DEFAULT_MODEL, say=say, pending=None)

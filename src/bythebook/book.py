@@ -12,11 +12,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Self
 
 from bythebook.answers import AgentRequest, AgentResponse, Event
+from bythebook.conversations import Conversation, Conversations, Message
 from bythebook.embeddings.cache import CachedEmbedder
 from bythebook.embeddings.local import DEFAULT_MODEL, LOCAL_MODELS, LocalEmbedder, ModelFolder, installed_embedder
 from bythebook.embeddings.remote import open_remote_embedder
 from bythebook.errors import DeadlineExceeded, NotFound, QdrantConnectionError, RateLimited, Unavailable
-from bythebook.feedback.answer_log import AnswerLog
+from bythebook.feedback import AnswerLogEntry, Feedback, GapReport, Rating, answer_log
 from bythebook.index import NO_FILTERS, Filters
 from bythebook.index.backends import IngestWorkspace, open_backend
 from bythebook.index.provider import IndexProvider, IndexSnapshot
@@ -34,11 +35,9 @@ if TYPE_CHECKING:
 
     from bythebook.access.api_keys import ApiKeyStore
     from bythebook.chunking.splitter import ChunkSizes
-    from bythebook.conversations import Conversation, Conversations
     from bythebook.conversations.followups import Exchange
     from bythebook.database.engine import Database
     from bythebook.embeddings import Embedder, EmbedderId
-    from bythebook.feedback import AnswerLogEntry, Feedback, GapReport, Rating
     from bythebook.feedback.ratings import RatingStore
     from bythebook.ingest import IngestReport
     from bythebook.ingest.pipeline import IngestContext, IngestEngine
@@ -93,7 +92,7 @@ class Book:
         self._conversations: Conversations | None = None
         self._database_lock = asyncio.Lock()
         self._spool_folder = settings.data_dir / "asked"
-        self._answer_log = AnswerLog(self._open_ratings, questions=settings.log_unanswered)
+        self._answer_log = answer_log.AnswerLog(self._open_ratings, questions=settings.log_unanswered)
 
     @classmethod
     def open(
@@ -246,7 +245,6 @@ class Book:
 
     async def conversation(self, session_id: str | None = None, *, user_id: str = "") -> Conversation:
         """The reader's conversation with this id, or a new conversation."""
-        from bythebook.conversations import Conversation, Message
         from bythebook.llm.context_budget import count_tokens
 
         conversations = await self._open_conversations()
@@ -298,8 +296,6 @@ class Book:
 
         Raises NotFound for an answer of another reader.
         """
-        from bythebook.feedback import Feedback, Rating
-
         given = Feedback(response_id, Rating(rating), reason)
         await self.flush()
         ratings = await self._open_ratings()
@@ -314,8 +310,6 @@ class Book:
         self, *, since: datetime = LONG_AGO, limit: int = MOST_UNANSWERED
     ) -> list[AnswerLogEntry]:
         """The latest questions since then that were refused, asked back or rated down, of all readers."""
-        from bythebook.feedback import answer_log
-
         await self.flush()
         ratings = await self._open_ratings()
         await ratings.add(list(answer_log.read_spool(self._spool_folder)))

@@ -6,8 +6,6 @@ the site's pages, so it has few rights: it works only from the origins of that s
 used as a key.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -88,7 +86,7 @@ class RateLimit:
     seconds: float
 
     @classmethod
-    def parse(cls, text: str) -> RateLimit:
+    def parse(cls, text: str) -> "RateLimit":
         """Parse a limit such as `60/minute`."""
         match = _RATE_LIMIT.fullmatch(text)
         if match is None:

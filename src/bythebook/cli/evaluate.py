@@ -1,27 +1,22 @@
 """`bythebook eval`: golden questions, and suites on public datasets."""
 
-from __future__ import annotations
-
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from bythebook.cli.console import FAILED, DataDir, Json, bold, echo, load_settings, print_json, progress_bar, run, say
 from bythebook.errors import InputError, NotFound
 from bythebook.evals import EvalRequest, EvalResult
-from bythebook.evals.thresholds import SUITES, MetricVerdict, run_suite
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from bythebook.evals.golden import GoldenQuestion, GoldenResult
-    from bythebook.settings import Settings
-    from bythebook.telemetry import Progress
+from bythebook.evals.golden import GoldenQuestion, GoldenResult
+from bythebook.evals.thresholds import DATASETS_HINT, SUITES, MetricVerdict, below_floor, run_checks, run_suite
+from bythebook.settings import Settings
+from bythebook.telemetry import Progress
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -175,8 +170,6 @@ def quality(
     json: Json = False,
 ) -> None:
     """Run all suites and compare each metric with its floor and its goal."""
-    from bythebook.evals.thresholds import DATASETS_HINT, below_floor, run_checks
-
     if not folder.is_dir():
         raise InputError(f"there is no folder {str(folder)!r} with datasets. {DATASETS_HINT}")
     results: list[EvalResult] = []

@@ -1,19 +1,15 @@
 """`bythebook gaps`: questions of readers that the book does not answer."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from bythebook.cli.console import DataDir, Json, echo, load_settings, print_json, run, say
 from bythebook.errors import InputError
-
-if TYPE_CHECKING:
-    from bythebook.feedback import GapReport
-    from bythebook.settings import Settings
+from bythebook.feedback import GapReport
+from bythebook.settings import Settings
 
 _RELATIVE = re.compile(r"(\d{1,4})([hdw])")
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}

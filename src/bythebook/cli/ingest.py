@@ -1,20 +1,16 @@
 """`bythebook ingest`: add pages to the book."""
 
-from __future__ import annotations
-
 import json as jsonlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
 from bythebook.cli.console import PAGES_SKIPPED, DataDir, Json, echo, load_settings, print_json, progress_bar, run, say
 from bythebook.errors import BookError, InputError
+from bythebook.ingest import IngestReport
 from bythebook.serialization import to_json
-
-if TYPE_CHECKING:
-    from bythebook.ingest import IngestReport
-    from bythebook.settings import Settings
+from bythebook.settings import Settings
 
 _MAX_LINES = 20
 

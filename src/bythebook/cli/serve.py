@@ -1,28 +1,23 @@
 """`bythebook serve`: the HTTP server."""
 
-from __future__ import annotations
-
 import json as jsonlib
 import os
+import socket
+from collections.abc import Callable
 from contextlib import closing, nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from bythebook.cli.console import INTERRUPTED, BaseUrl, DataDir, Model, echo, load_settings, say
 from bythebook.errors import InputError
 from bythebook.server import serve as loop
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable
-
-    from bythebook.server.serve import StartupReport
-    from bythebook.server.signals import StopSignal
-    from bythebook.settings import Settings
+from bythebook.server.serve import StartupReport
+from bythebook.server.signals import StopSignal
+from bythebook.settings import Settings
 
 
 def serve(

@@ -1,7 +1,5 @@
 """Locks of conversations: the lease owner of a turn across processes, and fair queues within a process."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket
@@ -28,12 +26,12 @@ class LeaseOwner:
         return "|".join(map(str, astuple(self)))
 
     @classmethod
-    def parse(cls, text: str) -> LeaseOwner:
+    def parse(cls, text: str) -> "LeaseOwner":
         place, pid, started, store = text.split("|")
         return cls(place, int(pid), started, store)
 
     @classmethod
-    def current(cls) -> LeaseOwner:
+    def current(cls) -> "LeaseOwner":
         """A new owner in this process."""
         return cls(_host_id(), os.getpid(), _start_time(os.getpid()) or "", uuid.uuid4().hex)
 

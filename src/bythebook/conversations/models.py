@@ -1,7 +1,5 @@
 """Messages, conversations and turns, with the rules that keep them valid."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -99,7 +97,7 @@ class Message:
         if not is_storable(self.content):
             yield f"the content of a {self.role} message has NUL or half a surrogate pair in it, which is no text."
 
-    def with_token_count(self, count: Count) -> Message:
+    def with_token_count(self, count: Count) -> "Message":
         """A copy with the token count of everything a model reads."""
         calls = sum(count(call.name) + count(call.arguments) for call in self.tool_calls)
         return replace(self, token_count=calls + (count(self.content) if self.content else 0))
@@ -109,7 +107,7 @@ class Message:
         return openai_format.write_tools(self) if dialect == "tools" else openai_format.write_functions(self)
 
     @classmethod
-    def from_api_format(cls, data: Mapping[str, Any]) -> Message:
+    def from_api_format(cls, data: Mapping[str, Any]) -> "Message":
         """Import from the OpenAI chat API, in either dialect."""
         return cls(**openai_format.parse_message(data))
 
@@ -248,7 +246,7 @@ class Conversation:
         return [message.to_api_format(dialect) for message in shown]
 
     @classmethod
-    def from_openai_messages(cls, messages: Iterable[Mapping[str, Any]]) -> Conversation:
+    def from_openai_messages(cls, messages: Iterable[Mapping[str, Any]]) -> "Conversation":
         """A new conversation from messages of the OpenAI chat API, in either dialect."""
         conversation = cls()
         for message in messages:
@@ -355,7 +353,7 @@ class ConversationTurn:
         retrieval_results: Sequence[RetrievalResult],
         duration_seconds: float,
         standalone_question: str = "",
-    ) -> ConversationTurn:
+    ) -> "ConversationTurn":
         """A completed copy of this turn."""
         return replace(
             self,
@@ -366,6 +364,6 @@ class ConversationTurn:
             duration_seconds=duration_seconds,
         )
 
-    def fail(self, error: str, *, duration_seconds: float) -> ConversationTurn:
+    def fail(self, error: str, *, duration_seconds: float) -> "ConversationTurn":
         """A failed copy of this turn, with the error code."""
         return replace(self, state=TurnState.FAILED, error=error, duration_seconds=duration_seconds)

@@ -8,8 +8,6 @@ Each statement function runs inside an open transaction. Statements are built on
 longer than running it in SQLite.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -53,7 +51,7 @@ LOOK_AGAIN_SECONDS = 0.05
 @asynccontextmanager
 async def open_conversations(
     url: str, *, lease: float = LEASE_SECONDS, patience: float = PATIENCE_SECONDS
-) -> AsyncIterator[SqlConversations]:
+) -> AsyncIterator["SqlConversations"]:
     """Open the database at this URL, and create or migrate its tables if needed."""
     async with open_database(url) as database:
         store = SqlConversations(database, lease=lease, patience=patience)

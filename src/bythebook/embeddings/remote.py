@@ -4,8 +4,6 @@ Tokens are counted with OpenAI's vocabulary. For other models that is an approxi
 proprietary or too large to ship.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import binascii
@@ -217,7 +215,7 @@ class HostedEmbedder:
             task.add_done_callback(self._query_tasks.discard)
         return await result
 
-    def for_ingest(self) -> HostedEmbedder:
+    def for_ingest(self) -> "HostedEmbedder":
         """The same service with the retry policy and timeout of an ingest also for queries."""
         other = copy(self)
         other._limits = replace(self._limits, question_seconds=_INGEST_SECONDS)

@@ -1,7 +1,5 @@
 """Reports of suites: text for a terminal, and a self-contained HTML page with SVG plots and without scripts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,7 +20,7 @@ _BAR = 34
 _LABELS = 150
 
 
-def render_svg(plot: Plot) -> str:
+def render_svg(plot: "Plot") -> str:
     """Render the plot as an SVG element with its title as accessible name."""
     if isinstance(plot, Bars):
         height = _TOP + _BAR * len(plot.bars) + 30
@@ -39,7 +37,7 @@ def _svg_document(title: str, height: int, parts: Iterator[str]) -> str:
     )
 
 
-def _draw_bars(bars: tuple[Bar, ...], height: int) -> Iterator[str]:
+def _draw_bars(bars: tuple["Bar", ...], height: int) -> Iterator[str]:
     room = _WIDTH - _LABELS - 70
     for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
         x = _LABELS + tick * room
@@ -56,7 +54,7 @@ def _draw_bars(bars: tuple[Bar, ...], height: int) -> Iterator[str]:
         yield _svg_text((_LABELS + room + 8, y + 19), f"{bar.value:.3f}", "start")
 
 
-def _draw_curve(plot: Curve) -> Iterator[str]:
+def _draw_curve(plot: "Curve") -> Iterator[str]:
     yield from _draw_axes(plot.across, plot.up)
     yield _svg_line(_to_pixels(0, 1), _to_pixels(1, 0), "grid")
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (_to_pixels(*point) for point in plot.points))
@@ -77,7 +75,7 @@ def _draw_axes(across: str, up: str) -> Iterator[str]:
     yield f'<text transform="rotate(-90 12 {middle})" x="12" y="{middle}" text-anchor="middle">{escape(up)}</text>'
 
 
-def _draw_histogram(plot: Histogram) -> Iterator[str]:
+def _draw_histogram(plot: "Histogram") -> Iterator[str]:
     most = max(plot.counts) or 1
     width = _PLOT_WIDTH / len(plot.counts)
     for place, count in enumerate(plot.counts):

@@ -1,7 +1,5 @@
 """Feedback: ratings of answers, the answer log, and the report of gaps: questions that the book does not answer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -19,7 +17,7 @@ class Rating(StrEnum):
     DOWN = "down"
 
     @classmethod
-    def _missing_(cls, value: object) -> Rating:  # noqa: ARG003 - the input is not echoed
+    def _missing_(cls, value: object) -> "Rating":  # noqa: ARG003 - the input is not echoed
         raise InputError("a rating is 'up' or 'down'.")
 
 

@@ -24,14 +24,7 @@ from bythebook.errors import ConfigurationError, InputError, NotFound
 from bythebook.index import Calibration
 from bythebook.index.catalog import Catalog, ChunkRecord, PageRecord
 from bythebook.index.provider import IndexSnapshot
-from bythebook.index.qdrant.attached import (
-    FIELD_NAMES,
-    Attachment,
-    attached_catalog_path,
-    detect_fields,
-    read_attachment,
-    write_attachment,
-)
+from bythebook.index.qdrant import attached
 from bythebook.index.qdrant.client import QdrantServer
 from bythebook.index.qdrant.store import QdrantStore
 from bythebook.index.terms import Bm25Terms, VocabularyDelta, quantize_length
@@ -45,7 +38,7 @@ Progress = Callable[[str, int, int], None]
 class CollectionScan:
     """The result of one pass over all points."""
 
-    def __init__(self, attachment: Attachment, count: Callable[[str], int]) -> None:
+    def __init__(self, attachment: attached.Attachment, count: Callable[[str], int]) -> None:
         self.attachment = attachment
         self.points = 0
         self.records: list[ChunkRecord] = []
@@ -94,7 +87,7 @@ def _point_id(point: Any) -> int | str:
     return point if isinstance(point, int) else str(point)
 
 
-def _describe_gaps(attachment: Attachment, missing: Counter[str], points: int) -> list[str]:
+def _describe_gaps(attachment: attached.Attachment, missing: Counter[str], points: int) -> list[str]:
     gaps = [
         "an index of words: passages are found by meaning alone",
         "the pages themselves: a quote's place is known within its chunk, and a page is the chunks there are of it",
@@ -175,7 +168,7 @@ class RetrievalModels(NamedTuple):
 
 async def attach(
     server: QdrantServer,
-    wanted: Attachment,
+    wanted: attached.Attachment,
     models: RetrievalModels,
     *,
     data_dir: Path,
@@ -187,7 +180,7 @@ async def attach(
     vector, params = _choose_vector(info, wanted)
     _check_vectors(params, embedder, wanted.collection)
     some, _ = await _scroll(server, wanted.collection, None, limit=_SAMPLE_POINTS)
-    attachment = replace(wanted, vector=vector, fields=detect_fields(point.payload or {} for point in some))
+    attachment = replace(wanted, vector=vector, fields=attached.detect_fields(point.payload or {} for point in some))
     if "text" not in attachment.fields:
         raise ConfigurationError(_no_text_message(attachment, some))
     agreement = await _measure_agreement(server, attachment, embedder, [point.id for point in some])
@@ -213,7 +206,7 @@ async def _read_info(server: QdrantServer, collection: str) -> models.Collection
     return await server.read("looking at the collection", lambda client: client.get_collection(collection))
 
 
-def _choose_vector(info: models.CollectionInfo, wanted: Attachment) -> tuple[str | None, models.VectorParams]:
+def _choose_vector(info: models.CollectionInfo, wanted: attached.Attachment) -> tuple[str | None, models.VectorParams]:
     """The vector to search: the only one, or the one given by name."""
     vectors = info.config.params.vectors
     if isinstance(vectors, models.VectorParams):
@@ -264,14 +257,16 @@ async def _scroll_all(server: QdrantServer, collection: str) -> AsyncIterator[tu
             return
 
 
-def _no_text_message(attachment: Attachment, some: Sequence[models.Record]) -> str:
+def _no_text_message(attachment: attached.Attachment, some: Sequence[models.Record]) -> str:
     names = sorted({name for point in some for name in point.payload or {}})
-    looked = ", ".join(FIELD_NAMES["text"])
+    looked = ", ".join(attached.FIELD_NAMES["text"])
     has = f"It has {', '.join(names)}." if names else "Its points have no payload, or there are none."
     return f"{attachment.collection!r} has no text in a field with a known name ({looked}). {has}"
 
 
-async def _measure_agreement(server: QdrantServer, attachment: Attachment, embedder: Embedder, ids: list[Any]) -> float:
+async def _measure_agreement(
+    server: QdrantServer, attachment: attached.Attachment, embedder: Embedder, ids: list[Any]
+) -> float:
     """Compare stored vectors with the embedder's. Raises ConfigurationError if another model made them."""
     store = QdrantStore(server, attachment.collection, Bm25Terms(1.0), layout=attachment.layout(embedder.count_tokens))
     step = max(len(ids) // _SAMPLE_VECTORS, 1)
@@ -297,8 +292,8 @@ async def _publish(
         raise ConfigurationError(f"no point of {scan.attachment.collection!r} has any text.")
     embedder, reader, reranker = models
     attachment = replace(scan.attachment, snapshot=scan.snapshot_name)
-    before = read_attachment(data_dir)
-    path = attached_catalog_path(data_dir, attachment.snapshot)
+    before = attached.read_attachment(data_dir)
+    path = attached.attached_catalog_path(data_dir, attachment.snapshot)
     draft = path.with_suffix(".part")
     path.parent.mkdir(parents=True, exist_ok=True)
     draft.unlink(missing_ok=True)
@@ -311,9 +306,9 @@ async def _publish(
         catalog.set_fact("calibration", asdict(calibration))
         pages = catalog.totals().pages
     draft.replace(path)
-    write_attachment(data_dir, attachment)
+    attached.write_attachment(data_dir, attachment)
     if before and before.snapshot != attachment.snapshot:
-        attached_catalog_path(data_dir, before.snapshot).unlink(missing_ok=True)
+        attached.attached_catalog_path(data_dir, before.snapshot).unlink(missing_ok=True)
     identity = embedder.identity
     return AttachReport(
         url=attachment.url,

@@ -4,24 +4,19 @@ Each instance runs in its own process, maybe on another machine, and receives ba
 the same code.
 """
 
-from __future__ import annotations
-
 import asyncio
 import pickle
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bythebook.chunking.splitter import ChunkSizes, split_page
+from bythebook.embeddings.local import ModelFolder
 from bythebook.sources import ListedPage, PageSource, Unreadable
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from bythebook.embeddings.local import ModelFolder
-
-    Batch = dict[str, NDArray[Any]]
+Batch = dict[str, NDArray[Any]]
 
 
 class ReadWorker:
@@ -33,8 +28,6 @@ class ReadWorker:
         self._count = _load_counter(model)
 
     def __call__(self, batch: Batch) -> Batch:
-        import numpy as np
-
         results = [pickle.dumps(self._read(pickle.loads(listed))) for listed in batch["listed"]]  # noqa: S301 - RayEngine wrote it
         return {"index": batch["index"], "result": np.array(results, dtype=object)}
 
@@ -54,8 +47,6 @@ class EmbedWorker:
         self._embedder = model.open()
 
     def __call__(self, batch: Batch) -> Batch:
-        import numpy as np
-
         vectors: NDArray[np.float32] = np.stack([self._embedder.embed(str(text)) for text in batch["text"]])
         return {"index": batch["index"], "vector": vectors}
 

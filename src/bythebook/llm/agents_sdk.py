@@ -6,17 +6,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING
 
-from openai.types.responses import (
-    Response,
-    ResponseCompletedEvent,
-    ResponseCreatedEvent,
-    ResponseFunctionToolCall,
-    ResponseOutputItem,
-    ResponseOutputMessage,
-    ResponseOutputText,
-    ResponseTextDeltaEvent,
-    ResponseUsage,
-)
+from openai.types import responses
 from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails
 
 if TYPE_CHECKING:
@@ -32,17 +22,23 @@ def new_item_id() -> str:
     return f"msg_{uuid.uuid4().hex}"
 
 
-def make_output_message(text: str, *, item: str, annotations: Sequence[Annotation] = ()) -> ResponseOutputMessage:
-    content = ResponseOutputText(annotations=list(annotations), text=text, type="output_text", logprobs=[])
-    return ResponseOutputMessage(id=item, content=[content], role="assistant", status="completed", type="message")
+def make_output_message(
+    text: str, *, item: str, annotations: Sequence[Annotation] = ()
+) -> responses.ResponseOutputMessage:
+    content = responses.ResponseOutputText(annotations=list(annotations), text=text, type="output_text", logprobs=[])
+    return responses.ResponseOutputMessage(
+        id=item, content=[content], role="assistant", status="completed", type="message"
+    )
 
 
-def make_function_call(call: RequestedToolCall) -> ResponseFunctionToolCall:
-    return ResponseFunctionToolCall(call_id=call.id, name=call.name, arguments=call.arguments, type="function_call")
+def make_function_call(call: RequestedToolCall) -> responses.ResponseFunctionToolCall:
+    return responses.ResponseFunctionToolCall(
+        call_id=call.id, name=call.name, arguments=call.arguments, type="function_call"
+    )
 
 
-def make_text_delta(text: str, *, item: str, number: int) -> ResponseTextDeltaEvent:
-    return ResponseTextDeltaEvent.model_construct(
+def make_text_delta(text: str, *, item: str, number: int) -> responses.ResponseTextDeltaEvent:
+    return responses.ResponseTextDeltaEvent.model_construct(
         content_index=0,
         delta=text,
         item_id=item,
@@ -53,22 +49,31 @@ def make_text_delta(text: str, *, item: str, number: int) -> ResponseTextDeltaEv
     )
 
 
-def make_created_event(*, model: str, number: int) -> ResponseCreatedEvent:
+def make_created_event(*, model: str, number: int) -> responses.ResponseCreatedEvent:
     """The start of a response. In the middle of a stream it makes the text before it void."""
-    return ResponseCreatedEvent.model_construct(
+    return responses.ResponseCreatedEvent.model_construct(
         response=_response((), model=model), sequence_number=number, type="response.created"
     )
 
 
 def make_completed_event(
-    output: Sequence[ResponseOutputItem], *, model: str, number: int, prompt_tokens: int = 0, completion_tokens: int = 0
-) -> ResponseCompletedEvent:
+    output: Sequence[responses.ResponseOutputItem],
+    *,
+    model: str,
+    number: int,
+    prompt_tokens: int = 0,
+    completion_tokens: int = 0,
+) -> responses.ResponseCompletedEvent:
     response = _response(output, model=model, usage=_usage(prompt_tokens, completion_tokens))
-    return ResponseCompletedEvent.model_construct(response=response, sequence_number=number, type="response.completed")
+    return responses.ResponseCompletedEvent.model_construct(
+        response=response, sequence_number=number, type="response.completed"
+    )
 
 
-def _response(output: Sequence[ResponseOutputItem], *, model: str, usage: ResponseUsage | None = None) -> Response:
-    return Response.model_construct(
+def _response(
+    output: Sequence[responses.ResponseOutputItem], *, model: str, usage: responses.ResponseUsage | None = None
+) -> responses.Response:
+    return responses.Response.model_construct(
         id=f"resp_{uuid.uuid4().hex}",
         created_at=time.time(),
         model=model,
@@ -81,8 +86,8 @@ def _response(output: Sequence[ResponseOutputItem], *, model: str, usage: Respon
     )
 
 
-def _usage(prompt_tokens: int, completion_tokens: int) -> ResponseUsage:
-    return ResponseUsage.model_construct(
+def _usage(prompt_tokens: int, completion_tokens: int) -> responses.ResponseUsage:
+    return responses.ResponseUsage.model_construct(
         input_tokens=prompt_tokens,
         output_tokens=completion_tokens,
         total_tokens=prompt_tokens + completion_tokens,

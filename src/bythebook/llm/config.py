@@ -1,7 +1,5 @@
 """The configuration of the agent. Names, defaults and bounds are those of the data model."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
@@ -99,7 +97,7 @@ class AgentConfig:
         return detect_provider(keys, base_url=self.base_url, api_key=self.api_key, model=self.model)
 
     @classmethod
-    def from_env(cls, environment: Mapping[str, str] = os.environ) -> AgentConfig:
+    def from_env(cls, environment: Mapping[str, str] = os.environ) -> "AgentConfig":
         """Read the environment variables that the data model names."""
         given: dict[str, Any] = {}
         for variable, name in ALIASES.items():

@@ -14,23 +14,15 @@ from bythebook.conversations.followups.llm_rewrite import BUDGET as REWRITE_BUDG
 from bythebook.conversations.followups.llm_rewrite import parse_rewrite, rewrite_messages
 from bythebook.conversations.followups.rules import make_standalone
 from bythebook.errors import BookError, InputError
-from bythebook.llm import GenerationResult, GenerationStarted, prompts
+from bythebook.llm import GenerationResult, GenerationStarted, prompts, search_tool
 from bythebook.llm.client import ChatEndpoint, ModelReply, TurnModel
 from bythebook.llm.config import AgentConfig
 from bythebook.llm.context_budget import ContextBudget, FittedContext, count_passage_tokens, count_tokens, fit_context
-from bythebook.llm.search_tool import (
-    DESCRIPTION,
-    NAME,
-    SCHEMA,
-    RetrievalToolResponse,
-    SearchArguments,
-    describe_passages,
-)
 from bythebook.retrieval import RetrievalResult
 from bythebook.upstream import CallReport, Deadline
 from bythebook.upstream.client import ignore_report
 
-Search = Callable[[SearchArguments], Awaitable[Sequence[RetrievalResult]]]
+Search = Callable[[search_tool.SearchArguments], Awaitable[Sequence[RetrievalResult]]]
 
 
 MOST_SEARCHES = 5
@@ -188,9 +180,9 @@ class SearchToolHandler:
 
     def tool(self) -> FunctionTool:
         return FunctionTool(
-            name=NAME,
-            description=DESCRIPTION,
-            params_json_schema=SCHEMA,
+            name=search_tool.NAME,
+            description=search_tool.DESCRIPTION,
+            params_json_schema=search_tool.SCHEMA,
             on_invoke_tool=self._handle,
             strict_json_schema=False,
         )
@@ -198,17 +190,19 @@ class SearchToolHandler:
     async def _handle(self, _context: Any, arguments: str) -> str:
         started = time.perf_counter()
         try:
-            wanted = SearchArguments.parse(arguments)
+            wanted = search_tool.SearchArguments.parse(arguments)
         except InputError as error:
             # The model gets the error message to correct itself. Failures of the search itself are raised.
-            return RetrievalToolResponse(error=error.code, message=str(error)).to_json()
+            return search_tool.RetrievalToolResponse(error=error.code, message=str(error)).to_json()
         if self.result.searches >= MOST_SEARCHES:
             message = "No more searches. Answer from what you have."
-            return RetrievalToolResponse(query=wanted.query, message=message).to_json()
+            return search_tool.RetrievalToolResponse(query=wanted.query, message=message).to_json()
         self.result.searches += 1
         passages = self._fit(self.result.passages.number(await self.search(wanted)))
         elapsed = time.perf_counter() - started
-        return RetrievalToolResponse(describe_passages(passages), query=wanted.query, execution_time=elapsed).to_json()
+        return search_tool.RetrievalToolResponse(
+            search_tool.describe_passages(passages), query=wanted.query, execution_time=elapsed
+        ).to_json()
 
     def _fit(self, passages: Sequence[tuple[int, RetrievalResult]]) -> list[tuple[int, RetrievalResult]]:
         fitting: list[tuple[int, RetrievalResult]] = []

@@ -1,7 +1,5 @@
 """The search tool of the model: its schema, its arguments and its response."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,7 +44,7 @@ class SearchArguments:
     filters: Filters = NO_FILTERS
 
     @classmethod
-    def parse(cls, arguments: str) -> SearchArguments:
+    def parse(cls, arguments: str) -> "SearchArguments":
         """Parse a tool call's arguments. Raises InputError with a message that helps the model to correct itself."""
         try:
             data = json.loads(arguments)

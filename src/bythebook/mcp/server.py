@@ -1,7 +1,5 @@
 """The MCP server of a book, the same for every transport: two tools, the pages as resources, and stdio."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version

@@ -14,22 +14,13 @@ from starlette.routing import Route
 
 from bythebook.book import Book
 from bythebook.errors import BookError
+from bythebook.server import middleware
 from bythebook.server.admission import AdmissionController
 from bythebook.server.api_docs import EXAMPLES
 from bythebook.server.auth import Authenticator
 from bythebook.server.endpoints import AppContext, RoutePolicy, RouteTable
 from bythebook.server.errors import install_error_handlers
 from bythebook.server.maintenance import run_cleanup_loop
-from bythebook.server.middleware import (
-    AdmissionMiddleware,
-    AuthMiddleware,
-    BodyLimitMiddleware,
-    CorsMiddleware,
-    ErrorMiddleware,
-    HeadMiddleware,
-    TelemetryMiddleware,
-    TrustedHostMiddleware,
-)
 from bythebook.server.routes import ask, completions, feedback, health, page, search, sessions
 from bythebook.server.routes.mcp import McpEndpoint
 from bythebook.settings import Settings
@@ -69,14 +60,14 @@ def create_app(book: Book, settings: Settings) -> FastAPI:
         redirect_slashes=False,
         generate_unique_id_function=get_operation_id,
         middleware=[
-            Middleware(TelemetryMiddleware),
-            Middleware(HeadMiddleware),
-            Middleware(CorsMiddleware, authenticator=authenticator),
-            Middleware(ErrorMiddleware),
-            Middleware(TrustedHostMiddleware, host=settings.host, allowed=settings.allowed_hosts),
-            Middleware(AuthMiddleware, routes=table, authenticator=authenticator, admission=admission),
-            Middleware(BodyLimitMiddleware),
-            Middleware(AdmissionMiddleware, admission=admission),
+            Middleware(middleware.TelemetryMiddleware),
+            Middleware(middleware.HeadMiddleware),
+            Middleware(middleware.CorsMiddleware, authenticator=authenticator),
+            Middleware(middleware.ErrorMiddleware),
+            Middleware(middleware.TrustedHostMiddleware, host=settings.host, allowed=settings.allowed_hosts),
+            Middleware(middleware.AuthMiddleware, routes=table, authenticator=authenticator, admission=admission),
+            Middleware(middleware.BodyLimitMiddleware),
+            Middleware(middleware.AdmissionMiddleware, admission=admission),
         ],
     )
     app.state.context = AppContext(book, settings, admission, authenticator, table)

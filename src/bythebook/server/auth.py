@@ -7,8 +7,6 @@ uvicorn's ProxyHeadersMiddleware does not replace this: it does not match an IPv
 no trust for a Unix socket, accepts a malformed entry as the client and stops at an empty one.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -46,7 +44,7 @@ class TrustedProxies:
     unix: bool = False
 
     @classmethod
-    def parse(cls, names: Iterable[str]) -> TrustedProxies:
+    def parse(cls, names: Iterable[str]) -> "TrustedProxies":
         """Parse addresses and networks, such as `10.0.0.1`, `10.0.0.0/8` or `unix`."""
         listed = list(names)
         return cls(tuple(_parse_network(name) for name in listed if name != UNIX), UNIX in listed)

@@ -1,7 +1,5 @@
 """`ScriptedServer`: an OpenAI-compatible server of chat completions whose replies are scripted and can have faults."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re
@@ -41,6 +39,15 @@ _REFUSALS: dict[Fault | None, tuple[int, str]] = {
     Fault.RATE_LIMIT: (429, "rate_limit_exceeded"),
     Fault.SERVER_ERROR: (500, ""),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """The chunks of a streamed reply: those before, with and after the content."""
+
+    opening: tuple[Json, ...]
+    pieces: tuple[Json, ...]
+    closing: tuple[Json, ...]
 
 
 async def send_reply(
@@ -147,15 +154,6 @@ def _drop_choices(chunks: Chunks) -> Chunks:
 
 def _encode_event(chunk: dict[str, Any]) -> bytes:
     return f"data: {json.dumps(chunk)}\n\n".encode()
-
-
-@dataclass(frozen=True, slots=True)
-class Chunks:
-    """The chunks of a streamed reply: those before, with and after the content."""
-
-    opening: tuple[Json, ...]
-    pieces: tuple[Json, ...]
-    closing: tuple[Json, ...]
 
 
 def split_words(text: str) -> list[str]:

@@ -1,7 +1,5 @@
 """A scripted HTTP/1.1 server on a local socket. It writes the bytes by hand, so that a fault is exact to the byte."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import math
@@ -48,7 +46,7 @@ class RawRequest:
 class Connection(asyncio.Protocol):
     """Reads requests, writes complete or partial replies, and records when the client disconnects."""
 
-    def __init__(self, on_open: Callable[[Connection], None]) -> None:
+    def __init__(self, on_open: Callable[["Connection"], None]) -> None:
         self._on_open = on_open
         self._inbox = asyncio.StreamReader(limit=_MAX_HEAD)
         self._closed = asyncio.Event()

@@ -1,7 +1,5 @@
 """The absolute deadline of a request."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -26,20 +24,20 @@ class Deadline:
     end: float
 
     @classmethod
-    def after(cls, whole: float = 30.0, *, first_token: float = 5.0) -> Deadline:
+    def after(cls, whole: float = 30.0, *, first_token: float = 5.0) -> "Deadline":
         """The deadline of a request that arrives now: the seconds to its end and to its first token."""
         arrived = now()
         return cls(first_token=arrived + min(first_token, whole), end=arrived + whole)
 
-    def after_first_token(self) -> Deadline:
+    def after_first_token(self) -> "Deadline":
         """The deadline once the reader has the first token: only the end remains."""
         return replace(self, first_token=self.end)
 
-    def postpone_first_token_deadline(self, seconds: float) -> Deadline:
+    def postpone_first_token_deadline(self, seconds: float) -> "Deadline":
         """The deadline with a first token that is due later, but not after the end."""
         return replace(self, first_token=min(self.first_token + seconds, self.end))
 
-    def fraction(self, share: float) -> Deadline:
+    def fraction(self, share: float) -> "Deadline":
         """A deadline for work that may use this share of the remaining time."""
         due = now() + share * self.left()
         return Deadline(first_token=due, end=due)

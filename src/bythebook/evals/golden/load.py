@@ -1,19 +1,15 @@
 """Loading golden questions from YAML. Errors name the line."""
 
-from __future__ import annotations
-
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, NoReturn
+from pathlib import Path
+from typing import NoReturn
+
+import yaml
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from bythebook.answers import LONGEST_QUERY, Outcome
 from bythebook.errors import InputError
 from bythebook.evals.golden import OUTCOMES, Expectation, GoldenConversation, GoldenQuestion
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from yaml.nodes import MappingNode, Node
-
 
 _QUESTION_FIELDS = ("question", "page", "section", "words", "expect")
 _ANSWER_FIELDS = ("page", "section", "words")
@@ -45,8 +41,6 @@ class _YamlParser:
         return [self._parse_item(item) for item in items]
 
     def _compose(self, text: str) -> Node | None:
-        import yaml
-
         try:
             node: Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
         except yaml.MarkedYAMLError as exc:
@@ -98,8 +92,6 @@ class _YamlParser:
         )
 
     def _parse_fields(self, node: Node, known: tuple[str, ...]) -> dict[str, Node]:
-        from yaml.nodes import MappingNode
-
         if not isinstance(node, MappingNode):
             self._fail(_line(node), "a question is written as 'question: ...', with what is expected below it")
         fields: dict[str, Node] = {}
@@ -113,23 +105,17 @@ class _YamlParser:
         return fields
 
     def _texts(self, node: Node) -> tuple[str, ...]:
-        from yaml.nodes import SequenceNode
-
         if isinstance(node, SequenceNode):
             return tuple(self._text(inner, "words") for inner in self._list(node, ""))
         return (self._text(node, "words"),)
 
     def _text(self, node: Node, name: str) -> str:
-        from yaml.nodes import ScalarNode
-
         text = " ".join(node.value.split()) if isinstance(node, ScalarNode) else ""
         if not text or node.tag == "tag:yaml.org,2002:null":
             self._fail(_line(node), f"{name!r} needs a text")
         return text
 
     def _list(self, node: Node, message: str) -> list[Node]:
-        from yaml.nodes import SequenceNode
-
         if not isinstance(node, SequenceNode) or not node.value:
             self._fail(_line(node), message or "this list is empty")
         return list(node.value)

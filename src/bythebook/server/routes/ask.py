@@ -8,20 +8,11 @@ from fastapi import APIRouter, Header, Request, Response
 
 from bythebook.access import Caller, Scope
 from bythebook.access.idempotency import IdempotencyLock, IdempotencyStore, IdempotentRequest, validate_key
-from bythebook.server import errors
+from bythebook.server import errors, streams
 from bythebook.server.auth import QuotaCharge
 from bythebook.server.endpoints import AppContext, CallerDep, ContextDep, StrictJsonRoute, requires
 from bythebook.server.rendering import HtmlEvents, wants_html
 from bythebook.server.schemas import ERROR_RESPONSES, EVENT_STREAM_RESPONSE, AgentResponse, AskRequest
-from bythebook.server.streams import (
-    AnswerStream,
-    EventStreamResponse,
-    StreamKey,
-    completed_stream,
-    event_data,
-    run_question,
-    wait_for_last_event,
-)
 
 router = APIRouter(route_class=StrictJsonRoute, tags=["ask"])
 
@@ -41,20 +32,24 @@ async def ask(
 ) -> Response:
     """Ask the book. The answer comes as a whole, or as events if `stream` or the Accept header asks for them."""
     fingerprint = hashlib.sha256(body.model_dump_json(exclude={"stream"}).encode()).hexdigest()
-    key = StreamKey(caller.user_id, fingerprint, errors.get_request_id(request.scope), validate_key(idempotency_key))
+    key = streams.StreamKey(
+        caller.user_id, fingerprint, errors.get_request_id(request.scope), validate_key(idempotency_key)
+    )
     resumed = context.admission.resume(key, last_event_id)
     stream, after = resumed or (await _start_stream(context, caller, key, body), 0)
-    encode = HtmlEvents().tell if wants_html(request) else event_data
+    encode = HtmlEvents().tell if wants_html(request) else streams.event_data
     if body.stream or "text/event-stream" in request.headers.get("accept", ""):
         heartbeat = context.settings.heartbeat_seconds
-        return EventStreamResponse(stream, after=after, heartbeat=heartbeat, encode=encode)
-    last = await wait_for_last_event(stream, request.receive)
+        return streams.EventStreamResponse(stream, after=after, heartbeat=heartbeat, encode=encode)
+    last = await streams.wait_for_last_event(stream, request.receive)
     if last.name == "error":
         return errors.make_error_response(request.scope, json.loads(last.data))
     return Response(encode(last), media_type="application/json")
 
 
-async def _start_stream(context: AppContext, caller: Caller, key: StreamKey, body: AskRequest) -> AnswerStream:
+async def _start_stream(
+    context: AppContext, caller: Caller, key: streams.StreamKey, body: AskRequest
+) -> streams.AnswerStream:
     """The stream of the answer: a new one, or that of a running or answered request with the same key."""
     question = body.to_domain()
     lock = None
@@ -62,7 +57,7 @@ async def _start_stream(context: AppContext, caller: Caller, key: StreamKey, bod
         store = IdempotencyStore(await context.book.database())
         keyed = IdempotentRequest(key.user_id, key.idempotency_key, key.fingerprint, question.session_id)
         if (answer := await store.find_answer(keyed)) is not None:
-            return completed_stream(key, answer)
+            return streams.completed_stream(key, answer)
         lock = IdempotencyLock(store, keyed)
     charge = await QuotaCharge.create(await context.authenticator.quotas(), caller)
     if running := context.admission.find_running(key):
@@ -71,5 +66,6 @@ async def _start_stream(context: AppContext, caller: Caller, key: StreamKey, bod
     events = context.book.stream(question, user_id=key.user_id)
     include_sources = body.include_sources
     return context.admission.start(
-        key, lambda stream: run_question(stream, events, charge=charge, include_sources=include_sources, lock=lock)
+        key,
+        lambda stream: streams.run_question(stream, events, charge=charge, include_sources=include_sources, lock=lock),
     )

@@ -34,8 +34,6 @@ from bythebook.sources.projects.docusaurus_config import (
     read_config,
     read_sidebars,
 )
-from bythebook.sources.projects.exclusions import matches_glob
-from bythebook.sources.projects.includes import IncludeResolver, Load
 from bythebook.sources.projects.metadata import DocumentMetadata, MetadataCache, find_markdown_title
 from bythebook.sources.projects.navigation import arrange_documents
 from bythebook.sources.readers import front_matter
@@ -207,8 +205,8 @@ class _Docs:
         unwanted = [text for text in exclude if isinstance(text, str)] if isinstance(exclude, list) else []
         return (
             path.suffix in _DOCUMENT_SUFFIXES
-            and matches_glob(str(path), wanted)
-            and not matches_glob(str(path), unwanted)
+            and exclusions.matches_glob(str(path), wanted)
+            and not exclusions.matches_glob(str(path), unwanted)
         )
 
     def _document(self, file: Path, path: PurePosixPath) -> tuple[SidebarDocument, ProjectPage]:
@@ -371,15 +369,15 @@ def find_references(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(match["path"] for match in _IMPORT.finditer(text))) if "import" in text else ()
 
 
-def make_include_resolver(root: Path, *, within: Path, metadata: MetadataCache) -> IncludeResolver:
+def make_include_resolver(root: Path, *, within: Path, metadata: MetadataCache) -> includes.IncludeResolver:
     def find(reference: str, file: Path) -> Path:
         path = reference.removeprefix(_RAW).partition("?")[0]
         return root / path.removeprefix("@site/") if path.startswith("@site/") else file.parent / path
 
-    return IncludeResolver(within, metadata, find, _insert_imports)
+    return includes.IncludeResolver(within, metadata, find, _insert_imports)
 
 
-def _insert_imports(text: str, load: Load) -> str:
+def _insert_imports(text: str, load: includes.Load) -> str:
     for match in list(_IMPORT.finditer(text)):
         content = load(match["path"])
         if content is not None:

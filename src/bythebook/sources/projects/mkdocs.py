@@ -1,7 +1,5 @@
 """MkDocs projects: `mkdocs.yml` and its parents, the navigation, the URLs of pages, and the snippets they include."""
 
-from __future__ import annotations
-
 import datetime
 import re
 from collections.abc import Iterable, Iterator
@@ -23,18 +21,10 @@ from bythebook.sources.projects import (
     SlugOptions,
     Style,
     exclusions,
+    navigation,
 )
 from bythebook.sources.projects.includes import IncludeResolver, Load
 from bythebook.sources.projects.metadata import DocumentMetadata, MetadataCache, find_markdown_title
-from bythebook.sources.projects.navigation import (
-    NavBudget,
-    NavEntry,
-    NavItem,
-    NavPosition,
-    NavSection,
-    arrange_documents,
-    iterate_entries,
-)
 from bythebook.sources.projects.yaml_files import TaggedValue, read_mapping
 from bythebook.sources.slugs import python_markdown_slug
 
@@ -81,7 +71,7 @@ def read_outline(
     )
 
 
-def _list_files(folder: Path, config: MkDocsConfig, skipped: list[SkippedPage]) -> Iterator[PurePosixPath]:
+def _list_files(folder: Path, config: "MkDocsConfig", skipped: list[SkippedPage]) -> Iterator[PurePosixPath]:
     """The Markdown files: those of a folder before those of its subfolders, an index first."""
     found: list[PurePosixPath] = []
     for path in walk(folder, style=Style.MKDOCS):
@@ -99,22 +89,24 @@ def _parent_folders(path: PurePosixPath) -> tuple[str, ...]:
 @dataclass(frozen=True, slots=True)
 class _Docs:
     folder: Path
-    config: MkDocsConfig
+    config: "MkDocsConfig"
     metadata: MetadataCache
     files: tuple[PurePosixPath, ...]
-    _budget: NavBudget = field(default_factory=NavBudget)
+    _budget: navigation.NavBudget = field(default_factory=navigation.NavBudget)
 
     def pages(self) -> list[ProjectPage]:
         nav = self.config.nav
         items = list(self._items(nav, 0)) if nav is not None else self._folder(())
-        order = arrange_documents(items)
+        order = navigation.arrange_documents(items)
         known = {str(path): path for path in self.files}
         listed = [at for at in order.values() if at.document in known]
         inside = {at.document for at in listed}
-        rest = [NavPosition(str(path), "", _folder_title(path)) for path in self.files if str(path) not in inside]
+        rest = [
+            navigation.NavPosition(str(path), "", _folder_title(path)) for path in self.files if str(path) not in inside
+        ]
         return [self._place(known[at.document], at) for at in (*listed, *rest)]
 
-    def _place(self, path: PurePosixPath, at: NavPosition) -> ProjectPage:
+    def _place(self, path: PurePosixPath, at: navigation.NavPosition) -> ProjectPage:
         file = self.folder / path
         metadata = self.metadata.get(file)
         route = self._route(path)
@@ -162,34 +154,39 @@ class _Docs:
             return f"/{path}/".replace("/./", "/")
         return f"/{path / 'index.html' if index else f'{path}.html'}".replace("/./", "/")
 
-    def _items(self, nav: Iterable[Any], depth: int) -> Iterator[NavItem]:
+    def _items(self, nav: Iterable[Any], depth: int) -> Iterator[navigation.NavItem]:
         for item in nav if depth < _MAX_DEPTH else ():
             if not self._budget.spend():
                 return
             if isinstance(item, str):
-                yield NavEntry(_document_name(item))
+                yield navigation.NavEntry(_document_name(item))
             elif isinstance(item, dict):
                 for title, inner in item.items():
                     yield from self._titled_items(str(title or ""), inner, depth)
 
-    def _titled_items(self, title: str, inner: Any, depth: int) -> Iterator[NavItem]:
+    def _titled_items(self, title: str, inner: Any, depth: int) -> Iterator[navigation.NavItem]:
         if isinstance(inner, str):
-            yield NavEntry(_document_name(inner), title)
+            yield navigation.NavEntry(_document_name(inner), title)
         elif isinstance(inner, list):
             items = tuple(self._items(inner, depth + 1))
-            yield NavSection(title or self._first_title(items), items)
+            yield navigation.NavSection(title or self._first_title(items), items)
 
-    def _first_title(self, items: tuple[NavItem, ...]) -> str:
+    def _first_title(self, items: tuple[navigation.NavItem, ...]) -> str:
         """The title of the first document, which names a section without a title."""
-        first = next((entry for item in items for entry in iterate_entries(item)), None)
+        first = next((entry for item in items for entry in navigation.iterate_entries(item)), None)
         return first.title or self.metadata.get(self.folder / first.document).title if first else ""
 
-    def _folder(self, folder: tuple[str, ...]) -> list[NavItem]:
+    def _folder(self, folder: tuple[str, ...]) -> list[navigation.NavItem]:
         """The default navigation: the documents of a folder, then its subfolders."""
         inside = [path for path in self.files if _parent_folders(path)[: len(folder)] == folder]
-        here: list[NavItem] = [NavEntry(str(path)) for path in inside if _parent_folders(path) == folder]
+        here: list[navigation.NavItem] = [
+            navigation.NavEntry(str(path)) for path in inside if _parent_folders(path) == folder
+        ]
         below = dict.fromkeys(_parent_folders(path)[len(folder)] for path in inside if _parent_folders(path) != folder)
-        return [*here, *(NavSection(_format_title(name), tuple(self._folder((*folder, name)))) for name in below)]
+        return [
+            *here,
+            *(navigation.NavSection(_format_title(name), tuple(self._folder((*folder, name)))) for name in below),
+        ]
 
 
 def _document_name(path: str) -> str:

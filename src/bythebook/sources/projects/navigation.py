@@ -1,7 +1,5 @@
 """The navigation of a site, for every generator: sections and documents, flattened into reading order."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -21,7 +19,7 @@ class NavSection:
     """Documents under a label."""
 
     label: str
-    items: tuple[NavItem, ...]
+    items: tuple["NavItem", ...]
 
 
 NavItem: TypeAlias = NavEntry | NavSection

@@ -1,7 +1,5 @@
 """A project of a documentation generator as a page source, with the order and the URLs of its published site."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json
@@ -60,7 +58,7 @@ class Project:
         self._pages: dict[str, ProjectPage] = {}
         self._files = Folder(self._within, style=self._style, preprocess=self._prepare)
 
-    def __reduce__(self) -> tuple[Callable[[Path], Project], tuple[Path]]:
+    def __reduce__(self) -> tuple[Callable[[Path], "Project"], tuple[Path]]:
         """Pickle the location and the options only. A worker reads the configuration again."""
         return partial(Project, site_url=self._site_url, options=self._options), (self._root,)
 

@@ -1,7 +1,5 @@
 """Sphinx projects: the literals of `conf.py` (parsed, never executed), the toctrees, and included files."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator
@@ -13,8 +11,6 @@ from bythebook.errors import ConfigurationError
 from bythebook.sources import SkippedPage
 from bythebook.sources.folder import title_from_name, walk
 from bythebook.sources.projects import NonContent, Outline, ProjectOptions, ProjectPage, Style, exclusions, includes
-from bythebook.sources.projects.exclusions import excludes, matches_glob
-from bythebook.sources.projects.includes import IncludeResolver, Load
 from bythebook.sources.projects.metadata import DocumentMetadata, MetadataCache, find_markdown_title, find_rst_title
 from bythebook.sources.projects.navigation import NavEntry, NavItem, NavPosition, NavSection, arrange_documents
 from bythebook.sources.projects.yaml_files import read_optional_mapping
@@ -108,21 +104,27 @@ def _is_dirhtml(root: Path, within: Path, options: ProjectOptions) -> bool:
     return False
 
 
-def _list_files(source: Path, config: SphinxConfig, skipped: list[SkippedPage]) -> Iterator[tuple[str, PurePosixPath]]:
+def _list_files(
+    source: Path, config: "SphinxConfig", skipped: list[SkippedPage]
+) -> Iterator[tuple[str, PurePosixPath]]:
     """The documents by name. The name is the path without the suffix."""
     for path in walk(source, style=Style.SPHINX):
         if isinstance(path, SkippedPage):
             skipped.append(path)
             continue
         suffix = next((suffix for suffix in config.suffixes if path.name.endswith(suffix)), "")
-        if suffix and matches_glob(str(path), config.included) and not excludes(str(path), config.excluded):
+        if (
+            suffix
+            and exclusions.matches_glob(str(path), config.included)
+            and not exclusions.excludes(str(path), config.excluded)
+        ):
             yield str(path).removesuffix(suffix), path
 
 
 @dataclass(frozen=True, slots=True)
 class _Docs:
     source: Path
-    config: SphinxConfig
+    config: "SphinxConfig"
     metadata: MetadataCache
     dirhtml: bool
     files: dict[str, PurePosixPath]
@@ -181,7 +183,9 @@ class _Docs:
             for suffix in self.config.suffixes:
                 name = name.removesuffix(suffix)
             if tree.glob and _GLOB.search(name):
-                found.update(dict.fromkeys(sorted(every for every in self.files if matches_glob(every, [name]))))
+                found.update(
+                    dict.fromkeys(sorted(every for every in self.files if exclusions.matches_glob(every, [name])))
+                )
             elif name in self.files:
                 found[name] = None
         found.pop(document, None)
@@ -365,14 +369,14 @@ def _includes_whole_file(match: re.Match[str]) -> bool:
     return not any(name in _PARTIAL_OPTIONS for name, _ in _INCLUDE_OPTION.findall(match["options"]))
 
 
-def make_include_resolver(source: Path, *, within: Path, metadata: MetadataCache) -> IncludeResolver:
+def make_include_resolver(source: Path, *, within: Path, metadata: MetadataCache) -> includes.IncludeResolver:
     def find(reference: str, file: Path) -> Path:
         return source / reference.lstrip("/") if reference.startswith("/") else file.parent / reference
 
-    return IncludeResolver(within, metadata, find, _insert_includes)
+    return includes.IncludeResolver(within, metadata, find, _insert_includes)
 
 
-def _insert_includes(text: str, load: Load) -> str:
+def _insert_includes(text: str, load: includes.Load) -> str:
     def replacement(match: re.Match[str]) -> str:
         content = load(match["path"]) if _includes_whole_file(match) else None
         if content is None:

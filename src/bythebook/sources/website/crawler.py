@@ -9,8 +9,6 @@ crawler skips a request because of it only where the value can show a change and
   has changed although its `lastmod` has not, the `lastmod` of this site is never trusted again.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 import time
@@ -86,7 +84,7 @@ class Crawler:
     entries: dict[str, CrawlEntry] = field(default_factory=dict)
     published_origin: str = ""
     """The origin in the site's own URLs, if it differs from the one it is read from."""
-    _lastmod: LastmodPolicy = field(init=False)
+    _lastmod: "LastmodPolicy" = field(init=False)
     _links: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _follows_links: bool = False
     _started: int = 0

@@ -13,14 +13,7 @@ from bythebook.sources.website.crawler import MAX_PAGE_BYTES, CrawlEntry, Crawle
 from bythebook.sources.website.deduplicate import SitePages, deduplicate, mark_soft_404s
 from bythebook.sources.website.http_client import SiteClient, decompress_gzip
 from bythebook.sources.website.page_parser import PageParser
-from bythebook.sources.website.urls import (
-    RejectedUrl,
-    SiteScope,
-    WebUrl,
-    change_origin,
-    is_same_site,
-    parse_url,
-)
+from bythebook.sources.website.urls import RejectedUrl, SiteScope, WebUrl, change_origin, is_same_site, parse_url
 
 MAX_BYTES = 50_000_000
 """The maximum size of one decompressed sitemap, from the protocol."""

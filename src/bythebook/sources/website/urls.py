@@ -1,7 +1,5 @@
 """URLs of a site in normal form, and which of them belong to the site."""
 
-from __future__ import annotations
-
 import ipaddress
 import posixpath
 import re
@@ -134,7 +132,7 @@ class SiteScope:
     folder: str
 
     @classmethod
-    def of(cls, start: WebUrl) -> SiteScope:
+    def of(cls, start: WebUrl) -> "SiteScope":
         """The scope of a start URL: the folder of a page, or the URL itself if it has no file suffix."""
         last = start.path.rpartition("/")[2]
         is_page = re.search(r"\.\w{1,5}$", last) is not None
@@ -145,7 +143,7 @@ class SiteScope:
         inside = url.path.startswith(self.folder) or url.path + "/" == self.folder
         return url.origin == self.origin and inside
 
-    def with_origin(self, origin: str) -> SiteScope:
+    def with_origin(self, origin: str) -> "SiteScope":
         return SiteScope(origin, self.folder)
 
 
