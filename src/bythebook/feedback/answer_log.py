@@ -46,8 +46,6 @@ class _PendingEntry(NamedTuple):
         return bool(self.question) and self.response.outcome is not Outcome.ANSWERED
 
     def to_entry(self) -> AnswerLogEntry:
-        from bythebook.feedback import AnswerLogEntry
-
         response = self.response
         return AnswerLogEntry(
             id=response.id,
@@ -130,8 +128,6 @@ class AnswerLog:
 
 def nearest_sections(found: Sequence[RetrievalResult]) -> tuple[NearestSection, ...]:
     """The sections of these passages without duplicates, nearest first."""
-    from bythebook.feedback import NearestSection
-
     sections: dict[tuple[str, tuple[str, ...]], NearestSection] = {}
     for result in found:
         section = NearestSection(

@@ -6,7 +6,19 @@ same for the embedding APIs of Cohere and OpenAI. `python -m bythebook.testing` 
 """
 
 from bythebook.testing.clock import AutojumpLoop, ManualClockLoop, autojump_clock, manual_clock
-from bythebook.testing.completions import RecordedExchange, ScriptedServer
+from bythebook.testing.completions import (
+    DEFAULT_FAULTS,
+    CompletionRequest,
+    CompletionScript,
+    Fault,
+    Faults,
+    Quirk,
+    RecordedExchange,
+    ScriptedReply,
+    ScriptedServer,
+    ScriptedToolCall,
+    ScriptedUsage,
+)
 from bythebook.testing.embeddings import (
     EmbeddingFault,
     EmbeddingFaults,
@@ -14,17 +26,6 @@ from bythebook.testing.embeddings import (
     EmbeddingRequest,
     RequestQuota,
     ScriptedEmbeddings,
-)
-from bythebook.testing.replies import (
-    DEFAULT_FAULTS,
-    CompletionRequest,
-    CompletionScript,
-    Fault,
-    Faults,
-    Quirk,
-    ScriptedReply,
-    ScriptedToolCall,
-    ScriptedUsage,
 )
 from bythebook.testing.scripted_models import cooperative_model, injectable_model
 

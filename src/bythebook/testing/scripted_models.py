@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bythebook.testing.replies import CompletionRequest, ScriptedReply, ScriptedToolCall
+from bythebook.testing.completions import CompletionRequest, ScriptedReply, ScriptedToolCall
 
 NOT_COVERED = "I don't have information about that in the book."
 

@@ -14,16 +14,7 @@ from bythebook.errors import InputError
 from bythebook.sources import SkippedPage
 from bythebook.sources.document import format_code_block
 from bythebook.sources.folder import title_from_name, walk
-from bythebook.sources.projects import (
-    NonContent,
-    Outline,
-    ProjectOptions,
-    ProjectPage,
-    Style,
-    exclusions,
-    includes,
-    yaml_files,
-)
+from bythebook.sources.projects import NonContent, Outline, ProjectOptions, ProjectPage, Style, exclusions, includes
 from bythebook.sources.projects.docusaurus_config import (
     ContentPlugin,
     DocusaurusConfig,
@@ -36,6 +27,7 @@ from bythebook.sources.projects.docusaurus_config import (
 )
 from bythebook.sources.projects.metadata import DocumentMetadata, MetadataCache, find_markdown_title
 from bythebook.sources.projects.navigation import arrange_documents
+from bythebook.sources.projects.yaml_files import read_optional_mapping
 from bythebook.sources.readers import front_matter
 from bythebook.sources.urls import strip_number_prefix
 
@@ -243,13 +235,13 @@ class _Docs:
     def _category(self, folder: tuple[str, ...]) -> SidebarCategory:
         for parent in self.folders:
             for name in _CATEGORY_FILES:
-                fields = yaml_files.read_optional_mapping(parent.joinpath(*folder, name))
+                fields = read_optional_mapping(parent.joinpath(*folder, name))
                 if fields is not None:
                     return _parse_category(fields)
         return SidebarCategory()
 
     def _labels(self) -> Any:
-        messages = yaml_files.read_optional_mapping(self._translations / f"{self._label}.json") or {}
+        messages = read_optional_mapping(self._translations / f"{self._label}.json") or {}
 
         def translate(label: str, sidebar: str) -> str:
             found = messages.get(f"sidebar.{sidebar}.category.{label}")

@@ -20,9 +20,9 @@ from bythebook.sources.projects import (
     ProjectPage,
     SlugOptions,
     Style,
-    exclusions,
     navigation,
 )
+from bythebook.sources.projects.exclusions import is_changelog, is_sample, list_repository_files
 from bythebook.sources.projects.includes import IncludeResolver, Load
 from bythebook.sources.projects.metadata import DocumentMetadata, MetadataCache, find_markdown_title
 from bythebook.sources.projects.yaml_files import TaggedValue, read_mapping
@@ -40,7 +40,7 @@ def parse_metadata(fields: dict[str, Any], text: str, file: Path) -> DocumentMet
         fields,
         title if isinstance(title, str) else find_markdown_title(text),
         find_references(text),
-        is_sample=exclusions.is_sample(file, text),
+        is_sample=is_sample(file, text),
     )
 
 
@@ -58,7 +58,7 @@ def read_outline(
     skipped: list[SkippedPage] = []
     docs = _Docs(folder, config, metadata, tuple(_list_files(folder, config, skipped)))
     pages = docs.pages()
-    pages.extend(exclusions.list_repository_files(root, published={page.file.resolve() for page in pages}))
+    pages.extend(list_repository_files(root, published={page.file.resolve() for page in pages}))
     included = make_include_resolver(root, folder, config, within=within, metadata=metadata)
     return Outline(
         config.site_url,
@@ -126,7 +126,7 @@ class _Docs:
             return NonContent.BLOG, "a blog post" if path.stem != "index" else "the first page of the blog"
         if metadata.is_sample:
             return NonContent.STARTER, "a sample page that comes with MkDocs"
-        if exclusions.is_changelog(path.stem):
+        if is_changelog(path.stem):
             return NonContent.CHANGELOG, "a list of changes"
         return None
 
