@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from bythebook.embeddings.config import LOCAL, EmbedderConfig, EmbedderLimits, EmbeddingProvider, find_provider
 from bythebook.errors import ConfigurationError, InputError
-from bythebook.llm.config import ALIASES, AgentConfig, Followups, Unsupported
+from bythebook.llm.config import ALIASES, BOUNDS, AgentConfig, Followups, Unsupported
 from bythebook.llm.providers import NO_KEY_NEEDED, Mode
 from bythebook.serialization import to_json
 
@@ -54,6 +54,15 @@ def _setting(
     if callable(default):
         return field(default_factory=default, metadata=metadata)
     return field(default=default, metadata=metadata, repr=not secret)
+
+
+_AGENT_DEFAULTS = {option.name: option.default for option in fields(AgentConfig)}
+
+
+def _agent_option(name: str, help_text: str) -> Any:
+    """A setting with the default and the bounds of the option of `AgentConfig` with this name."""
+    minimum, maximum = BOUNDS[name]
+    return _setting(_AGENT_DEFAULTS[name], help_text, minimum=minimum, maximum=maximum)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +132,7 @@ class Settings:
         minimum=0,
         maximum=512,
     )
-    retrieval_top_k: int = _setting(5, "The number of passages retrieved for a question.", minimum=1, maximum=20)
+    retrieval_top_k: int = _agent_option("retrieval_top_k", "The number of passages retrieved for a question.")
     retrieval_threshold: float | Literal["auto"] = _setting(
         "auto",
         "The confidence needed to answer. auto: the calibrated rule; a number: a minimum cosine.",
@@ -141,14 +150,12 @@ class Settings:
         "", "The API key for OpenRouter, also read from OPENROUTER_API_KEY.", secret=True
     )
     groq_api_key: str = _setting("", "The API key for Groq, also read from GROQ_API_KEY.", secret=True)
-    temperature: float = _setting(0.7, "The sampling temperature of the model.", minimum=0.0, maximum=2.0)
-    max_tokens: int = _setting(1000, "The maximum length of a model's answer, in tokens.", minimum=1, maximum=4096)
+    temperature: float = _agent_option("temperature", "The sampling temperature of the model.")
+    max_tokens: int = _agent_option("max_tokens", "The maximum length of a model's answer, in tokens.")
     context_window: int = _setting(
         8192, "The context window of the model, in tokens.", minimum=1024, maximum=10_000_000
     )
-    max_history: int = _setting(
-        20, "The maximum number of conversation messages in the prompt.", minimum=1, maximum=100
-    )
+    max_history: int = _agent_option("max_history", "The maximum number of conversation messages in the prompt.")
     max_conversation_turns: int = _setting(
         50, "The maximum number of questions in a conversation.", minimum=1, maximum=100_000
     )
@@ -158,12 +165,8 @@ class Settings:
     followups: Followups = _setting(
         "auto", "Who rewrites follow-up questions. auto: the model if there is one, else a rule."
     )
-    first_token_seconds: float = _setting(
-        5.0, "The maximum time to the first word, in seconds.", minimum=0.1, maximum=3600.0
-    )
-    answer_seconds: float = _setting(
-        30.0, "The maximum time for the complete answer, in seconds.", minimum=0.1, maximum=3600.0
-    )
+    first_token_seconds: float = _agent_option("first_token_seconds", "The maximum time to the first word, in seconds.")
+    answer_seconds: float = _agent_option("answer_seconds", "The maximum time for the complete answer, in seconds.")
     database_url: str = _setting(
         "", "The URL of the database for conversations. Empty: a SQLite file in the data folder.", secret=True
     )
