@@ -10,10 +10,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import ingesting, size, starting
-from bench.figures import Figure
-from bench.pages import write_book
+from bench import ingest, size, startup
+from bench.metrics import Figure
 from bench.processes import ROOT, bythebook, python, run
+from bench.synthetic_book import write_book
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +63,7 @@ def _figures(given: argparse.Namespace) -> Iterator[Figure]:
         if "size" in wanted:
             yield from size.figures(ROOT / "requirements.lock")
         if "ingest" in wanted:
-            yield from ingesting.figures(work, docs=docs, index=index)
+            yield from ingest.figures(work, docs=docs, index=index)
         if "start" in wanted:
             yield from _starts(given, work, docs=docs, index=index)
         if "search" in wanted:
@@ -86,12 +86,12 @@ def _starts(given: argparse.Namespace, work: Path, *, docs: Path, index: Path) -
     if not index.exists():
         run(bythebook("ingest", docs, "--data-dir", index, "--json"))
     books = {"the manual": (manual, MANUAL_QUESTION), "the book": (index, BOOK_QUESTION)}
-    yield from starting.answers(books, rounds=rounds)
-    yield from starting.smallest(rounds=5)
+    yield from startup.answers(books, rounds=rounds)
+    yield from startup.smallest(rounds=5)
 
 
 def _searches(kept: Path, *, chunks: int) -> Iterator[Figure]:
-    raw = run(python("-m", "bench.searching", str(chunks), str(kept / f"shard-{chunks}"))).json()
+    raw = run(python("-m", "bench.search", str(chunks), str(kept / f"shard-{chunks}"))).json()
     for label, limit in (("p50", 1.3), ("p95", None)):
         ours, engine, threaded = (raw[f"{name} {label} ms"] for name in ("ours", "engine", "engine in a thread"))
         name = f"hybrid search of {chunks} chunks, {label}, ours / the engine's"

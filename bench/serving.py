@@ -21,9 +21,9 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.figures import Figure
+from bench.metrics import Figure
 from bench.processes import ROOT, bythebook, environment, python, run
-from bench.readers import DOCS, Heard, crowd, post, quantile, questions
+from bench.simulated_readers import DOCS, Heard, crowd, post, quantile, questions
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from bench.figures import Figure
-from bench.marking import NAVIGATION, facts, mark
+from bench.content_labels import NAVIGATION, facts, mark
+from bench.metrics import Figure
 from bench.processes import ROOT, bythebook, python
 from bythebook.book import Book
 from bythebook.chunking.splitter import ChunkSizes, split_page

@@ -6,7 +6,7 @@ import re
 from importlib.metadata import PackageNotFoundError, distribution
 from typing import TYPE_CHECKING
 
-from bench.figures import Figure
+from bench.metrics import Figure
 from bythebook.models import GRANITE, install
 from bythebook.settings import Settings
 

@@ -249,9 +249,9 @@ async def test_requests_over_capacity_are_rejected_immediately(calm: House, full
 async def test_a_burst_does_not_slow_admitted_requests(full: bool, tmp_path: Path) -> None:
     if not full:
         pytest.skip("times hold on a quiet machine only: run it with --full-size")
-    from bench.crowding import measured
+    from bench.overload import measured
     from bench.processes import bythebook, run
-    from bench.readers import DOCS
+    from bench.simulated_readers import DOCS
 
     await asyncio.to_thread(run, bythebook("ingest", DOCS, "--data-dir", tmp_path, "--json"))
     figures = await asyncio.to_thread(lambda: list(measured(tmp_path, places=50, seconds=30)))

@@ -1,4 +1,4 @@
-"""`python -m bench.pictures`: takes the screenshots of the manual again."""
+"""`python -m bench.screenshots`: takes the screenshots of the manual again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.browsing import Scene, scene
+from bench.browser import Scene, scene
 from bench.processes import ROOT
 from bythebook.testing import ScriptedReply
 
@@ -32,7 +32,7 @@ SLOWLY = ScriptedReply(ANSWER.text + CODE + "The rest of the answer is still bei
 
 
 async def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.pictures", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.screenshots", description=__doc__)
     parser.add_argument("--into", type=Path, default=WHERE, help="the folder they are put into")
     given = parser.parse_args()
     given.into.mkdir(parents=True, exist_ok=True)

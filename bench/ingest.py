@@ -6,7 +6,7 @@ import json
 import shutil
 from typing import TYPE_CHECKING, Any
 
-from bench.figures import Figure
+from bench.metrics import Figure
 from bench.processes import bythebook, python, run
 from bench.turns import Runner, in_turns_to_the_end
 
@@ -22,7 +22,7 @@ EDIT = "\nA lamp keeper trims the wick of the ninth lantern at dusk, whatever th
 def figures(work: Path, *, docs: Path, index: Path) -> Iterator[Figure]:
     """All ingest benchmarks. The book remains at `index`."""
     texts = work / "texts.json"
-    run(python("-m", "bench.cut", str(docs), str(texts)))
+    run(python("-m", "bench.chunk_texts", str(docs), str(texts)))
     yield from _against_peers(work, texts)
     shutil.rmtree(index, ignore_errors=True)
     first, bare = _beside_the_bare_runtime(docs, index, texts)
@@ -33,7 +33,7 @@ def figures(work: Path, *, docs: Path, index: Path) -> Iterator[Figure]:
 
 def _beside_the_bare_runtime(docs: Path, index: Path, texts: Path) -> tuple[Took, Took]:
     """The first ingest, from the start of its process, and the embedding of its texts, from when that is ready."""
-    bare = Runner(python("-m", "bench.bare", "all", str(texts)))
+    bare = Runner(python("-m", "bench.onnx_baseline", "all", str(texts)))
     bare.hold_when_ready()
     ingest = Runner(_command(docs, index))
     ingest.hold()
@@ -52,7 +52,7 @@ def _ingest(docs: Path, index: Path) -> Took:
 def _against_peers(work: Path, texts: Path) -> Iterator[Figure]:
     full = work / "full"
     run(python("-m", "bench.full_precision", str(full)))
-    rates = run(python("-m", "bench.bare", "ways", str(texts), str(full / "graph.onnx"))).json()
+    rates = run(python("-m", "bench.onnx_baseline", "ways", str(texts), str(full / "graph.onnx"))).json()
     raw = {f"{name} texts/s": rate for name, rate in rates.items()}
     yield Figure("embedding, ours / fp32 in batches of 32 as peers do", rates["ours"] / rates["peers"],
                  at_least=2.0, raw=raw)  # fmt: skip

@@ -1,4 +1,4 @@
-"""The texts an ingest embeds: `python -m bench.cut FOLDER FILE` writes them as a JSON list."""
+"""The texts an ingest embeds: `python -m bench.chunk_texts FOLDER FILE` writes them as a JSON list."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Embedding with the bare runtime: the same texts in several ways.
 
-`python -m bench.bare all TEXTS` says when it is ready and embeds every text in the fastest of them. `python -m
-bench.bare ways TEXTS GRAPH` embeds a sample in all of them, taking turns, and prints texts a second as JSON.
+`python -m bench.onnx_baseline all TEXTS` says when it is ready and embeds every text in the fastest of them. `python -m
+bench.onnx_baseline ways TEXTS GRAPH` embeds a sample in all of them, taking turns, and prints texts a second as JSON.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Hybrid search against the engine's own: `python -m bench.searching CHUNKS FOLDER` prints milliseconds as JSON.
+"""Hybrid search against the engine's own: `python -m bench.search CHUNKS FOLDER` prints milliseconds as JSON.
 
 Both search the same shard with the same vectors and words. The engine's own query fuses 100 candidates of each side by
 itself and hands over the five best, and what is stored of them is read. Ours is everything from a question, whose
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import qdrant_edge as edge
 
-from bench.pages import Author, things
+from bench.synthetic_book import Author, things
 from bythebook.chunking import Chunk
 from bythebook.embeddings import EmbedderId, iterate_texts
 from bythebook.index import NO_FILTERS, Passage

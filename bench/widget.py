@@ -1,4 +1,4 @@
-"""`python -m bench.reading`: size, response time and streaming smoothness of the widget."""
+"""`python -m bench.widget`: size, response time and streaming smoothness of the widget."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import sys
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from bench.browsing import Scene, scene
-from bench.figures import Figure
+from bench.browser import Scene, scene
+from bench.metrics import Figure
 from bench.processes import ROOT
 from bythebook.testing import ScriptedReply
 
@@ -53,7 +53,7 @@ _FRAMES = """() => {
 
 
 async def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.reading", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.widget", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     given = parser.parse_args()
     found = []

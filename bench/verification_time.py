@@ -1,6 +1,6 @@
 """The time to check a model's answer: evidence scoring before it, and verification of its five sentences after it.
 
-python -m bench.checking [--times 40] [--json]
+python -m bench.verification_time [--times 40] [--json]
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bench.figures import Figure
+from bench.metrics import Figure
 from bench.processes import bythebook, in_turns, median, python
 
 if TYPE_CHECKING:

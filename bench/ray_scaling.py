@@ -1,4 +1,4 @@
-"""The gain of a second Ray worker: `python -m bench.fanning [--pages N]`.
+"""The gain of a second Ray worker: `python -m bench.ray_scaling [--pages N]`.
 
 A written book is ingested on a cluster of this machine with one worker and with two, in turns, and without a cluster.
 The cluster runs already, as it would elsewhere, so that its start is in none of the times. Needs the extra `ray`.
@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.figures import Figure
-from bench.pages import write_book
+from bench.metrics import Figure
 from bench.processes import bythebook, run
+from bench.synthetic_book import write_book
 from bythebook.models.runtime import available_cores
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def figures(work: Path, *, pages: int, rounds: int) -> Iterator[Figure]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.fanning", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.ray_scaling", description=__doc__)
     parser.add_argument("--pages", type=int, default=500, help="how many pages the written book has")
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()

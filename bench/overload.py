@@ -1,6 +1,6 @@
 """Four times as many readers as the capacity of a server.
 
-python -m bench.crowding [--places 50] [--seconds 30] [--workers 1] [--arriving 0] [--json]
+python -m bench.overload [--places 50] [--seconds 30] [--workers 1] [--arriving 0] [--json]
 
 Those who have a place should notice nothing, and the others should be told at once. Whoever is turned away
 comes again when told to. The model takes 300 ms to its first word and 30 ms for each further one. It, the server and
@@ -22,10 +22,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.figures import Figure
+from bench.metrics import Figure
 from bench.processes import bythebook, run
-from bench.readers import DOCS, get, post, quantile
 from bench.serving import model, served
+from bench.simulated_readers import DOCS, get, post, quantile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
