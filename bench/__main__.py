@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench import ingest, size, startup
-from bench.metrics import Figure
+from bench.metrics import Metric
 from bench.processes import ROOT, bythebook, python, run
 from bench.synthetic_book import write_book
 
@@ -27,7 +27,7 @@ MANUAL_QUESTION, BOOK_QUESTION = "How are chunks made?", "When does the amber bu
 
 def main() -> None:
     given = _arguments()
-    found: list[Figure] = []
+    found: list[Metric] = []
     for figure in _figures(given):
         found.append(figure)
         print(figure, file=sys.stderr if given.json else sys.stdout, flush=True)
@@ -53,7 +53,7 @@ def _arguments() -> argparse.Namespace:
     return given
 
 
-def _figures(given: argparse.Namespace) -> Iterator[Figure]:
+def _figures(given: argparse.Namespace) -> Iterator[Metric]:
     wanted = given.only or PARTS
     kept = ROOT / ".bythebook" / "bench"
     kept.mkdir(parents=True, exist_ok=True)
@@ -79,7 +79,7 @@ def _book(given: argparse.Namespace, work: Path) -> Path:
     return write_book(docs, pages=given.pages, sections=FULL_SECTIONS if given.full else SECTIONS)
 
 
-def _starts(given: argparse.Namespace, work: Path, *, docs: Path, index: Path) -> Iterator[Figure]:
+def _starts(given: argparse.Namespace, work: Path, *, docs: Path, index: Path) -> Iterator[Metric]:
     rounds = FULL_ROUNDS if given.full else ROUNDS
     manual = work / "manual"
     run(bythebook("ingest", ROOT / "docs", "--data-dir", manual, "--json"))
@@ -90,12 +90,12 @@ def _starts(given: argparse.Namespace, work: Path, *, docs: Path, index: Path) -
     yield from startup.smallest(rounds=5)
 
 
-def _searches(kept: Path, *, chunks: int) -> Iterator[Figure]:
+def _searches(kept: Path, *, chunks: int) -> Iterator[Metric]:
     raw = run(python("-m", "bench.search", str(chunks), str(kept / f"shard-{chunks}"))).json()
     for label, limit in (("p50", 1.3), ("p95", None)):
         ours, engine, threaded = (raw[f"{name} {label} ms"] for name in ("ours", "engine", "engine in a thread"))
         name = f"hybrid search of {chunks} chunks, {label}, ours / the engine's"
-        yield Figure(
+        yield Metric(
             name, ours / engine, at_most=limit, raw={"ours ms": ours, "engine ms": engine, "in a thread ms": threaded}
         )
 

@@ -1,6 +1,6 @@
 """Marks in the HTML of a generated site, set independently of the readers that are measured with them.
 
-Every text of a page gets a word of its own: one that says it belongs to the navigation around the page, or one that
+Every text of a page gets a unique word: one that says it belongs to the navigation around the page, or one that
 says it is content. What a theme puts around its content is known from the theme; everything outside of `main` is.
 """
 

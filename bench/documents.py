@@ -1,6 +1,6 @@
 """How fast documents are read, with how much memory, and how much of their text comes out.
 
-Each file is read by a process of its own, as an ingest has it. With `--against` a PDF is compared with the HTML page it
+Each file is read in a separate process, as in an ingest. With `--against` a PDF is compared with the HTML page it
 was printed from: the share of the page's sequences of five words that came out, and of those that came out that are the
 page's.
 

@@ -6,7 +6,7 @@ import json
 import shutil
 from typing import TYPE_CHECKING, Any
 
-from bench.metrics import Figure
+from bench.metrics import Metric
 from bench.processes import bythebook, python, run
 from bench.turns import Runner, in_turns_to_the_end
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 EDIT = "\nA lamp keeper trims the wick of the ninth lantern at dusk, whatever the weather.\n"
 
 
-def figures(work: Path, *, docs: Path, index: Path) -> Iterator[Figure]:
+def figures(work: Path, *, docs: Path, index: Path) -> Iterator[Metric]:
     """All ingest benchmarks. The book remains at `index`."""
     texts = work / "texts.json"
     run(python("-m", "bench.chunk_texts", str(docs), str(texts)))
@@ -49,37 +49,37 @@ def _ingest(docs: Path, index: Path) -> Took:
     return run(_command(docs, index))
 
 
-def _against_peers(work: Path, texts: Path) -> Iterator[Figure]:
+def _against_peers(work: Path, texts: Path) -> Iterator[Metric]:
     full = work / "full"
     run(python("-m", "bench.full_precision", str(full)))
     rates = run(python("-m", "bench.onnx_baseline", "ways", str(texts), str(full / "graph.onnx"))).json()
     raw = {f"{name} texts/s": rate for name, rate in rates.items()}
-    yield Figure("embedding, ours / fp32 in batches of 32 as peers do", rates["ours"] / rates["peers"],
+    yield Metric("embedding, ours / fp32 in batches of 32 as peers do", rates["ours"] / rates["peers"],
                  at_least=2.0, raw=raw)  # fmt: skip
-    yield Figure("embedding, ours / the same graph on two threads", rates["ours"] / rates["sketch"], raw=raw)
+    yield Metric("embedding, ours / the same graph on two threads", rates["ours"] / rates["sketch"], raw=raw)
 
 
-def _first(took: Took, bare: Took, *, texts: int) -> Iterator[Figure]:
+def _first(took: Took, bare: Took, *, texts: int) -> Iterator[Metric]:
     report = took.json()
     raw: dict[str, Any] = {"ingest s": took.wall, "bare s": bare.wall, "CPU ratio": took.cpu / bare.cpu}
     raw |= {"pages": report["pages"], "chunks": report["chunks"], "chunks/s": report["chunks"] / took.wall}
     if report["embedded"] != texts:
         raw["embedded"], raw["bare texts"] = report["embedded"], texts
-    yield Figure(
+    yield Metric(
         "ingest, whole process / embedding with the bare runtime", took.wall / bare.wall, at_most=1.05, raw=raw
     )
-    yield Figure("peak memory of that ingest", took.peak_memory / 1e6, unit="MB", at_most=700.0)
+    yield Metric("peak memory of that ingest", took.peak_memory / 1e6, unit="MB", at_most=700.0)
 
 
-def _again(docs: Path, index: Path, first: Took) -> Iterator[Figure]:
+def _again(docs: Path, index: Path, first: Took) -> Iterator[Metric]:
     again = _ingest(docs, index)
     embedded = again.json()["embedded"]
     raw = {"embedded": embedded, "part of the first ingest": again.wall / first.wall}
-    yield Figure("ingest again, nothing changed, whole process", again.wall, unit="s", at_most=2.0, raw=raw)
-    yield Figure("chunks embedded by it", embedded, unit="", at_most=0)
+    yield Metric("ingest again, nothing changed, whole process", again.wall, unit="s", at_most=2.0, raw=raw)
+    yield Metric("chunks embedded by it", embedded, unit="", at_most=0)
 
 
-def _edited(docs: Path, index: Path, first: Took) -> Iterator[Figure]:
+def _edited(docs: Path, index: Path, first: Took) -> Iterator[Metric]:
     """A sentence more at the end of one page: its last chunk is new, or the two that it is cut into."""
     page = sorted(docs.rglob("*.md"))[0]
     before = page.read_text(encoding="utf-8")
@@ -90,6 +90,6 @@ def _edited(docs: Path, index: Path, first: Took) -> Iterator[Figure]:
         page.write_text(before, encoding="utf-8")
     report = took.json()
     raw = {"changed pages": report["changed"], "part of the first ingest": took.wall / first.wall}
-    yield Figure("ingest again, one page edited, whole process", took.wall, unit="s", at_most=3.0, raw=raw)
-    yield Figure("chunks embedded by it", report["embedded"], unit="", at_most=2)
+    yield Metric("ingest again, one page edited, whole process", took.wall, unit="s", at_most=3.0, raw=raw)
+    yield Metric("chunks embedded by it", report["embedded"], unit="", at_most=2)
     _ingest(docs, index)

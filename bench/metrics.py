@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class Metric:
     """One line of the report. A metric without a limit is for comparison."""
 
     name: str

@@ -2,9 +2,9 @@
 
 python -m bench.overload [--places 50] [--seconds 30] [--workers 1] [--arriving 0] [--json]
 
-Those who have a place should notice nothing, and the others should be told at once. Whoever is turned away
-comes again when told to. The model takes 300 ms to its first word and 30 ms for each further one. It, the server and
-the readers are processes of their own.
+Admitted requests should not slow down, and the others should be rejected at once. A rejected reader retries after the
+time that Retry-After names. The model takes 300 ms to its first word and 30 ms for each further one. The model, the
+server and the readers are separate processes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.metrics import Figure
+from bench.metrics import Metric
 from bench.processes import bythebook, run
 from bench.serving import model, served
 from bench.simulated_readers import DOCS, get, post, quantile
@@ -34,7 +34,7 @@ QUESTION = "How are chunks made?"
 
 
 @dataclass(slots=True)
-class Crowd:
+class OverloadTimes:
     """All durations, in milliseconds."""
 
     answered: list[float] = field(default_factory=list)
@@ -42,10 +42,10 @@ class Crowd:
     live: list[float] = field(default_factory=list)
 
 
-async def crowd(url: str, *, readers: int, seconds: float, arriving: float) -> Crowd:
-    """Readers who come within so many seconds and ask again as soon as they are answered, or may come again; and one
-    look after another whether the server is alive."""
-    took, until, chance = Crowd(), time.monotonic() + seconds, random.Random(readers)  # noqa: S311 - always the same
+async def crowd(url: str, *, readers: int, seconds: float, arriving: float) -> OverloadTimes:
+    """Readers who arrive within so many seconds and ask again after each answer or rejection, with a continuous
+    liveness probe."""
+    took, until, chance = OverloadTimes(), time.monotonic() + seconds, random.Random(readers)  # noqa: S311 - always the same
 
     async def read() -> None:
         await asyncio.sleep(chance.uniform(0, arriving))
@@ -64,7 +64,7 @@ async def crowd(url: str, *, readers: int, seconds: float, arriving: float) -> C
     return took
 
 
-def measured(folder: Path, *, places: int, seconds: float, workers: int = 1, arriving: float = 0.0) -> Iterator[Figure]:
+def measured(folder: Path, *, places: int, seconds: float, workers: int = 1, arriving: float = 0.0) -> Iterator[Metric]:
     """What those with a place and those without one notice of the crowd."""
     went = {"seconds": seconds, "arriving": arriving}
     with model() as provider:
@@ -77,9 +77,9 @@ def measured(folder: Path, *, places: int, seconds: float, workers: int = 1, arr
             many = asyncio.run(crowd(url, readers=4 * places, **went))
     before, now = statistics.median(alone.answered), statistics.median(many.answered)
     raw = {"ms": now, "ms before": before, "answered": len(many.answered), "refused": len(many.refused)}
-    yield Figure("a whole answer in a crowd / before", now / before, at_most=1.2, raw=raw)
-    yield Figure("refused within, p99", quantile(many.refused, 0.99), unit="ms", at_most=100)
-    yield Figure("/health/live in a crowd, p99", quantile(many.live, 0.99), unit="ms", at_most=100)
+    yield Metric("a whole answer in a crowd / before", now / before, at_most=1.2, raw=raw)
+    yield Metric("refused within, p99", quantile(many.refused, 0.99), unit="ms", at_most=100)
+    yield Metric("/health/live in a crowd, p99", quantile(many.live, 0.99), unit="ms", at_most=100)
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.metrics import Figure
+from bench.metrics import Metric
 from bench.processes import bythebook, run
 from bench.synthetic_book import write_book
 from bythebook.models.runtime import available_cores
@@ -56,7 +56,7 @@ def ingested(docs: Path, index: Path, way: str, address: str) -> Took:
     return run(bythebook("ingest", docs, "--data-dir", index, "--engine", engine, "--json"))
 
 
-def figures(work: Path, *, pages: int, rounds: int) -> Iterator[Figure]:
+def figures(work: Path, *, pages: int, rounds: int) -> Iterator[Metric]:
     docs = write_book(work / "docs", pages=pages, sections=2)
     with cluster(work / "ray") as address:
         for number in range(rounds):
@@ -64,7 +64,7 @@ def figures(work: Path, *, pages: int, rounds: int) -> Iterator[Figure]:
             raw = {"chunks": taken["no cluster"].json()["chunks"], "cores": available_cores()}
             raw |= {f"{way} s": took.wall for way, took in taken.items()}
             gained = taken["one worker"].wall / taken["two workers"].wall
-            yield Figure("ingest on a cluster, one worker / two workers", gained, raw=raw)
+            yield Metric("ingest on a cluster, one worker / two workers", gained, raw=raw)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Questions of a conversation made to stand alone by a model: python -m bench.rewrites COLLECTION --base-url URL
+"""Follow-up questions rewritten by a model to stand alone: python -m bench.rewrites COLLECTION --base-url URL
 
 COLLECTION is a folder of conversations with a person's rewrite of each question, as CANARD or CAsT has them; `--model`
 is what the server calls its model. The questions are drawn from those that have others before them. For each, the terms

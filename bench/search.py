@@ -1,12 +1,11 @@
 """Hybrid search against the engine's own: `python -m bench.search CHUNKS FOLDER` prints milliseconds as JSON.
 
-Both search the same shard with the same vectors and words. The engine's own query fuses 100 candidates of each side by
-itself and hands over the five best, and what is stored of them is read. Ours is everything from a question, whose
-vector is known, to the passages: the same candidates, fused with the evidence of their pages, near-duplicates left out,
-each with its cosine. They take turns such that each comes as often after itself as after the other: whoever is second
-finds the processor's caches as the first has left them. The engine's own query is also timed as an event loop would
-usually call it, in a thread, and then by itself, because a thread leaves them emptier. The vectors are random; the
-texts are not, so that words have their usual frequencies.
+Both search the same shard with the same vectors and words. The engine's own query fuses 100 candidates of each side and
+returns the five best with their payloads. Ours is the whole way from a question with a known vector to the passages:
+the same candidates, fused with the evidence of their pages, without near-duplicates, each with its cosine. They run
+alternately so that each runs as often after itself as after the other, because the first affects the processor's caches.
+The engine's own query is also timed in a thread, as an event loop would usually call it, and separately, because a
+thread leaves the caches colder. The vectors are random; the texts are not, so that words have their usual frequencies.
 """
 
 from __future__ import annotations

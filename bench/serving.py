@@ -21,7 +21,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.metrics import Figure
+from bench.metrics import Metric
 from bench.processes import ROOT, bythebook, environment, python, run
 from bench.simulated_readers import DOCS, Heard, crowd, post, quantile, questions
 
@@ -98,15 +98,15 @@ def memory(pid: int) -> float:
     return sum(int(line.split()[1]) for lines in rollups for line in lines if line.startswith("Pss:")) / 1000
 
 
-def without_a_model(folder: Path, given: argparse.Namespace) -> Iterator[Figure]:
+def without_a_model(folder: Path, given: argparse.Namespace) -> Iterator[Metric]:
     with served(folder, "--workers", str(given.workers)) as (url, pid):
         for name, thinking in (("never stop", (0.0, 0.0)), ("think 1-3 s", THINKING)):
             heard = asyncio.run(_crowd(url, given, thinking))
             whole = [each.whole for each in heard]
             raw = {"p50 ms": statistics.median(whole), "turns": len(heard), "memory MB": memory(pid)}
             who = f"{given.readers} readers who {name}"
-            yield Figure(f"{who}: turns a second", len(heard) / given.seconds, unit="/s", raw=raw)
-            yield Figure(f"{who}: whole answer, p95", quantile(whole, 0.95), unit="ms")
+            yield Metric(f"{who}: turns a second", len(heard) / given.seconds, unit="/s", raw=raw)
+            yield Metric(f"{who}: whole answer, p95", quantile(whole, 0.95), unit="ms")
 
 
 async def _crowd(url: str, given: argparse.Namespace, thinking: tuple[float, float]) -> list[Heard]:
@@ -114,7 +114,7 @@ async def _crowd(url: str, given: argparse.Namespace, thinking: tuple[float, flo
     return await crowd(turn, readers=given.readers, seconds=given.seconds, thinking=thinking)
 
 
-def with_a_model(folder: Path, given: argparse.Namespace) -> Iterator[Figure]:
+def with_a_model(folder: Path, given: argparse.Namespace) -> Iterator[Metric]:
     with model() as provider:
         settings = {"base_url": provider, "model": "scripted", "retrieval_mode": "prefetch", "followups": "rule"}
         with served(folder, "--workers", str(given.workers), **settings) as (url, pid):
@@ -123,8 +123,8 @@ def with_a_model(folder: Path, given: argparse.Namespace) -> Iterator[Figure]:
     raw = {"turns": len(ours), "direct p50 ms": statistics.median(direct), "ours p50 ms": statistics.median(ours)}
     raw |= {"direct p95 ms": quantile(direct, 0.95), "ours p95 ms": quantile(ours, 0.95), "memory MB": used}
     added = raw["ours p50 ms"] - raw["direct p50 ms"], raw["ours p95 ms"] - raw["direct p95 ms"]
-    yield Figure("added to the first word, median", added[0], unit="ms", at_most=25, raw=raw)
-    yield Figure("added to the first word, p95", added[1], unit="ms", at_most=100)
+    yield Metric("added to the first word, median", added[0], unit="ms", at_most=25, raw=raw)
+    yield Metric("added to the first word, p95", added[1], unit="ms", at_most=100)
 
 
 async def _both(url: str, provider: str, given: argparse.Namespace) -> tuple[list[float], list[float]]:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from bench.content_labels import NAVIGATION, facts, mark
-from bench.metrics import Figure
+from bench.metrics import Metric
 from bench.processes import ROOT, bythebook, python
 from bythebook.book import Book
 from bythebook.chunking.splitter import ChunkSizes, split_page
@@ -99,7 +99,7 @@ def _with(more: dict[str, str]) -> dict[str, str]:
     return {**os.environ, **more}
 
 
-def ingested(name: str, root: Path, work: Path) -> Iterator[Figure]:
+def ingested(name: str, root: Path, work: Path) -> Iterator[Metric]:
     """Run the command, and read the coverage of the sitemap from `status`."""
     listed = len(re.findall(r"<loc>", (root / "sitemap.xml").read_text(encoding="utf-8")))
     index = work / f"index-{name}"
@@ -115,10 +115,10 @@ def ingested(name: str, root: Path, work: Path) -> Iterator[Figure]:
         "chunks": report["chunks"],
         "skipped": len(source["skipped"]),
     }
-    yield Figure(f"{name}: pages of the sitemap in the book", source["pages"] / listed, unit="", at_least=1.0, raw=raw)
+    yield Metric(f"{name}: pages of the sitemap in the book", source["pages"] / listed, unit="", at_least=1.0, raw=raw)
 
 
-def faithful(name: str, root: Path, work: Path) -> Iterator[Figure]:
+def faithful(name: str, root: Path, work: Path) -> Iterator[Metric]:
     """Compare anchors and code listings with the served HTML."""
     with shown(root, work / f"{name}.log") as url:
         pages = asyncio.run(read_site(url))
@@ -127,14 +127,14 @@ def faithful(name: str, root: Path, work: Path) -> Iterator[Figure]:
     anchored = [chunk for chunk in chunks if chunk.anchor]
     unreal = [chunk.anchor for chunk in anchored if chunk.anchor not in html[chunk.url][0]]
     raw: dict[str, Any] = {"chunks": len(chunks), "with an anchor": len(anchored)}
-    yield Figure(f"{name}: anchors of chunks that no element has", len(unreal), unit="", at_most=0, raw=raw)
+    yield Metric(f"{name}: anchors of chunks that no element has", len(unreal), unit="", at_most=0, raw=raw)
     wrong, count = 0, 0
     for page in pages:
         written, kept = Counter(map(_shape, html[page.url][1])), Counter(map(_shape, _listings(page)))
         written.pop("", None)
         count += sum(written.values())
         wrong += sum((written - kept).values()) + sum((kept - written).values())
-    yield Figure(f"{name}: listings that differ from the HTML's", wrong, unit="", at_most=0, raw={"listings": count})
+    yield Metric(f"{name}: listings that differ from the HTML's", wrong, unit="", at_most=0, raw={"listings": count})
 
 
 def _listings(page: Page) -> list[str]:
@@ -147,7 +147,7 @@ def _shape(listing: str) -> str:
     return re.sub("[\u00ad\u200b\u2060\ufeff]", "", listing.replace("\r", "")).strip("\n").rstrip()
 
 
-def unsurrounded(name: str, root: Path, work: Path) -> Iterator[Figure]:
+def unsurrounded(name: str, root: Path, work: Path) -> Iterator[Metric]:
     """Every text of every page is marked as navigation or content, and the marks are looked for in the chunks."""
     marked = work / f"marked-{name}"
     marks: list[tuple[Path, list[str]]] = []
@@ -166,7 +166,7 @@ def unsurrounded(name: str, root: Path, work: Path) -> Iterator[Figure]:
         pages = asyncio.run(read_site(url))
     chunks = asyncio.run(chunks_of(pages, work))
     around = [chunk for chunk in chunks if NAVIGATION in chunk.embedded]
-    yield Figure(
+    yield Metric(
         f"{name}: chunks with any text of navigation or footer",
         len(around),
         unit="",
@@ -177,7 +177,7 @@ def unsurrounded(name: str, root: Path, work: Path) -> Iterator[Figure]:
     wanted = [word for file, words in marks if file in read for word in words]
     found = set(re.findall(r"zq\w+?qz", text))
     kept = sum(word in found for word in wanted)
-    yield Figure(
+    yield Metric(
         f"{name}: texts of the content that are in a chunk",
         kept / len(wanted),
         unit="",
@@ -185,7 +185,7 @@ def unsurrounded(name: str, root: Path, work: Path) -> Iterator[Figure]:
     )
 
 
-def as_its_sources(root: Path, sources: Path, work: Path) -> Iterator[Figure]:
+def as_its_sources(root: Path, sources: Path, work: Path) -> Iterator[Metric]:
     """Compare the book from its published pages with the book from its files."""
     folder = Folder(sources / "docs", site_url=f"{PUBLISHED}/docs", style=Style.DOCUSAURUS)
     with shown(root, work / "same.log") as url, closing(Website(url, limits=AT_FULL_SPEED, site_url=PUBLISHED)) as site:
@@ -199,23 +199,23 @@ def as_its_sources(root: Path, sources: Path, work: Path) -> Iterator[Figure]:
     one, other = Counter(map(_same, mine)), Counter(map(_same, its))
     share = 2 * sum((one & other).values()) / (sum(one.values()) + sum(other.values()))
     raw |= {"chunks of the site": len(mine), "chunks of the sources": len(its)}
-    yield Figure("same chunks from the site and from its sources", share, unit="", raw=raw)
+    yield Metric("same chunks from the site and from its sources", share, unit="", raw=raw)
     exact = sum(published[url].text == written[url].text for url in both)
-    yield Figure("pages whose text is the same to the character", exact / len(both), unit="", raw={"pages": exact})
+    yield Metric("pages whose text is the same to the character", exact / len(both), unit="", raw={"pages": exact})
     listings = [Counter(map(_shape, _listings(page))) for page in (published[url] for url in both)]
     theirs = [Counter(map(_shape, _listings(page))) for page in (written[url] for url in both)]
     # Content that a script renders in the browser is in the Markdown but not in the HTML.
     wrong = sum(sum((a - b).values()) for a, b in zip(listings, theirs, strict=True))
     raw = {"listings": sum(map(Counter.total, listings))}
     raw["drawn by a script, in the Markdown only"] = sum(map(Counter.total, theirs)) - raw["listings"]
-    yield Figure("listings that are not in the Markdown as they are", wrong, unit="", at_most=0, raw=raw)
+    yield Metric("listings that are not in the Markdown as they are", wrong, unit="", at_most=0, raw=raw)
 
 
 def _same(chunk: Chunk) -> tuple[str, str, str, str]:
     return (chunk.url, chunk.anchor, " > ".join(chunk.heading_hierarchy), chunk.text)
 
 
-def quick(roots: list[Path], work: Path) -> Iterator[Figure]:
+def quick(roots: list[Path], work: Path) -> Iterator[Metric]:
     """Pages per second without embedding: reading only, and fetching and reading."""
     from bythebook.sources.readers import html
 
@@ -225,7 +225,7 @@ def quick(roots: list[Path], work: Path) -> Iterator[Figure]:
         html.read(text)
     took = time.process_time() - before
     raw = {"pages": len(texts), "MB": sum(map(len, texts)) / 1e6, "s of CPU": took}
-    yield Figure("pages read a second of CPU", len(texts) / took, unit="/s", raw=raw)
+    yield Metric("pages read a second of CPU", len(texts) / took, unit="/s", raw=raw)
     count, took, used = 0, 0.0, time.process_time()
     for root in roots:
         with shown(root, work / "quick.log") as url, closing(Website(url, limits=AT_FULL_SPEED)) as site:
@@ -233,14 +233,14 @@ def quick(roots: list[Path], work: Path) -> Iterator[Figure]:
             count += len(asyncio.run(_listed(site)))
             took += time.perf_counter() - before
     raw = {"pages": count, "s": took, "pages a second of CPU": count / (time.process_time() - used)}
-    yield Figure("pages fetched and read a second", count / took, unit="/s", raw=raw)
+    yield Metric("pages fetched and read a second", count / took, unit="/s", raw=raw)
 
 
 async def _listed(site: Website) -> list[ListedPage]:
     return [entry async for entry in site.listing() if isinstance(entry, ListedPage)]
 
 
-def edited(work: Path, *, dated: bool) -> Iterator[Figure]:
+def edited(work: Path, *, dated: bool) -> Iterator[Metric]:
     """Change one of many pages. With `dated` the sitemap has modification dates."""
     root, index, log = work / f"many-{dated}", work / f"many-{dated}-index", work / f"many-{dated}.log"
     _write_site(root)
@@ -263,7 +263,7 @@ def edited(work: Path, *, dated: bool) -> Iterator[Figure]:
         "s": report["wall"],
     }
     raw |= {"first ingest s": first["wall"]}
-    yield Figure(f"requests for one edited page of {PAGES}, {how}", requests, unit="", raw=raw)
+    yield Metric(f"requests for one edited page of {PAGES}, {how}", requests, unit="", raw=raw)
 
 
 def _write_site(root: Path) -> None:
@@ -288,7 +288,7 @@ def _write_sitemap(root: Path, url: str, *, dated: bool, changed: int) -> None:
     (root / "sitemap.xml").write_text(text, encoding="utf-8")
 
 
-def figures(data: Path, parts: list[str], work: Path) -> Iterator[Figure]:
+def figures(data: Path, parts: list[str], work: Path) -> Iterator[Metric]:
     roots = {}
     for name in (*SITES.values(), SOURCES):
         roots[name] = work / name

@@ -6,7 +6,7 @@ import re
 from importlib.metadata import PackageNotFoundError, distribution
 from typing import TYPE_CHECKING
 
-from bench.metrics import Figure
+from bench.metrics import Metric
 from bythebook.models import GRANITE, install
 from bythebook.settings import Settings
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"^([A-Za-z0-9._-]+)==", re.MULTILINE)
 
 
-def figures(lock: Path) -> Iterator[Figure]:
+def figures(lock: Path) -> Iterator[Metric]:
     sizes = {name: _size(name) for name in _NAME.findall(lock.read_text(encoding="utf-8"))}
     model = install.find(Settings.load().model_folder, GRANITE).size
     largest = sorted(sizes, key=lambda name: -sizes[name])[:4]
     raw = {f"{name} MB": sizes[name] / 1e6 for name in largest} | {"model MB": model / 1e6}
     total = (sum(sizes.values()) + model) / 1e6
-    yield Figure("installed size, dependencies and model", total, unit="MB", at_most=700.0, raw=raw)
+    yield Metric("installed size, dependencies and model", total, unit="MB", at_most=700.0, raw=raw)
 
 
 def _size(name: str) -> int:

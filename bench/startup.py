@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bench.metrics import Figure
+from bench.metrics import Metric
 from bench.processes import bythebook, in_turns, median, python
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 BASE = "import onnxruntime, tokenizers, qdrant_edge"
 
 
-def answers(books: Mapping[str, tuple[Path, str]], *, rounds: int) -> Iterator[Figure]:
+def answers(books: Mapping[str, tuple[Path, str]], *, rounds: int) -> Iterator[Metric]:
     """The first answer of each book. `books` has the folder and the question of each."""
     commands = {"base": python("-c", BASE)}
     commands |= {name: bythebook("ask", question, "--data-dir", index) for name, (index, question) in books.items()}
@@ -26,12 +26,12 @@ def answers(books: Mapping[str, tuple[Path, str]], *, rounds: int) -> Iterator[F
             median(taken[name], lambda took: took.wall),
         )
         raw = {"answer s": first, "exit s": whole, "imports s": base}
-        yield Figure(f"first answer from {name} / imports alone", first / base, at_most=2.0, raw=raw)
+        yield Metric(f"first answer from {name} / imports alone", first / base, at_most=2.0, raw=raw)
 
 
-def smallest(*, rounds: int) -> Iterator[Figure]:
+def smallest(*, rounds: int) -> Iterator[Metric]:
     """The cost of importing the package and of `--help`."""
     commands = {"import bythebook": python("-c", "import bythebook"), "bythebook --help": bythebook("--help")}
     for name, taken in in_turns(commands, rounds=rounds).items():
         raw = {"wall s": median(taken, lambda took: took.wall)}
-        yield Figure(f"{name}, CPU time", median(taken, lambda took: took.cpu), unit="s", at_most=0.3, raw=raw)
+        yield Metric(f"{name}, CPU time", median(taken, lambda took: took.cpu), unit="s", at_most=0.3, raw=raw)

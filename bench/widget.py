@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from bench.browser import Scene, scene
-from bench.metrics import Figure
+from bench.metrics import Metric
 from bench.processes import ROOT
 from bythebook.testing import ScriptedReply
 
@@ -66,16 +66,16 @@ async def main() -> None:
     sys.exit(0 if all(figure.passed for figure in found) else 1)
 
 
-async def figures(ready: Scene) -> AsyncIterator[Figure]:
+async def figures(ready: Scene) -> AsyncIterator[Metric]:
     script = (files("bythebook.server") / "page" / "widget.js").read_bytes()
     weight = len(gzip.compress(script)) / 1000
-    yield Figure("widget.js, gzipped", weight, unit="kB", at_most=30.0, raw={"plain kB": len(script) / 1000})
+    yield Metric("widget.js, gzipped", weight, unit="kB", at_most=30.0, raw={"plain kB": len(script) / 1000})
     yield await _clicks(ready)
     yield await _streaming(ready)
     yield await _axe(ready)
 
 
-async def _clicks(ready: Scene) -> Figure:
+async def _clicks(ready: Scene) -> Metric:
     """The time from the click on the button to a visible input field."""
     taken = []
     for _ in range(ROUNDS):
@@ -88,12 +88,12 @@ async def _clicks(ready: Scene) -> Figure:
         taken.append(await clicked)
         await page.close()
     raw = {"fastest ms": min(taken), "slowest ms": max(taken)}
-    return Figure(
+    return Metric(
         "from the click to a question that can be typed", statistics.median(taken), unit="ms", at_most=100.0, raw=raw
     )
 
 
-async def _streaming(ready: Scene) -> Figure:
+async def _streaming(ready: Scene) -> Metric:
     """The fraction of late frames while a long answer streams, compared with an idle page."""
     page = await ready.browser.new_page()
     await page.goto(ready.url)
@@ -111,7 +111,7 @@ async def _streaming(ready: Scene) -> Figure:
     raw = {"streaming %": dropped, "idle %": idle, "long tasks": await page.evaluate("window.long_tasks")}
     raw |= {"seconds": await page.evaluate("(window.frames_at.at(-1) - window.frames_at[0]) / 1000")}
     await page.close()
-    return Figure("frames dropped by streaming a long answer", dropped - idle, unit="%", at_most=5.0, raw=raw)
+    return Metric("frames dropped by streaming a long answer", dropped - idle, unit="%", at_most=5.0, raw=raw)
 
 
 async def _dropped(page: Page) -> float:
@@ -121,7 +121,7 @@ async def _dropped(page: Page) -> float:
     return 100 * max(0.0, 1 - (len(at) - 1) / due)
 
 
-async def _axe(ready: Scene) -> Figure:
+async def _axe(ready: Scene) -> Metric:
     """The findings of axe on page and widget, in light and dark mode."""
     from axe_playwright_python.async_playwright import Axe
 
@@ -141,7 +141,7 @@ async def _axe(ready: Scene) -> Figure:
             found += (await Axe().run(page)).response["violations"]
             seen[f"{where} {scheme}"] = len(found)
             await context.close()
-    return Figure("findings of axe", float(sum(seen.values())), unit="", at_most=0.0, raw=seen)
+    return Metric("findings of axe", float(sum(seen.values())), unit="", at_most=0.0, raw=seen)
 
 
 if __name__ == "__main__":

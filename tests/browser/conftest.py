@@ -50,7 +50,7 @@ async def chromium() -> AsyncIterator[Browser]:
 
 @dataclass(slots=True)
 class Window:
-    """A page in a browser of its own, and what went wrong on it."""
+    """A page in a separate browser context, and the errors on it."""
 
     page: Page
     context: BrowserContext
@@ -98,7 +98,7 @@ class Part:
 
 @dataclass(slots=True)
 class Elsewhere:
-    """A site of somebody else, whose pages may call the book."""
+    """Another site, whose pages may call the server."""
 
     url: str
     pages: list[tuple[str, str]] = field(default_factory=list)

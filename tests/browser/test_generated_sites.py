@@ -172,7 +172,7 @@ MARKED = """async (picture) => {
 
 @pytest.mark.parametrize("start", ["lens", "boats"])
 async def test_on_a_phone_a_citation_highlights_the_sentence(published: Published, window: Opening, start: str) -> None:
-    """Also where the sentence stands on this very page, behind the panel."""
+    """Also if the sentence is on the current page, behind the panel."""
     site = SITES["small docusaurus"]
     async with window(width=400, height=700, reduced_motion="reduce") as one:
         page = one.page

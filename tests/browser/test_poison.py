@@ -73,7 +73,7 @@ async def uncited(reader: Watched, poisoned: list[Poisoned]) -> list[str]:
     """Sentences of the answer on show that have no number and that no page has word for word."""
     pages = " ".join(page.text for page in poisoned)
     said = await reader.page.locator("article .answer").evaluate_all(UNCITED)
-    # Two words and a colon, left over from what was taken away, say nothing.
+    # Two words and a colon, left after the redaction, carry no information.
     return [sentence for sentence in said if len(sentence.split()) > 3 and sentence not in pages]
 
 

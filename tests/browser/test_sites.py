@@ -1,4 +1,4 @@
-"""A server that needs keys: its own page and other sites ask with a site's token, and come back to what was said."""
+"""A server that requires keys: its own page and other sites use a site token, and restore their conversations."""
 
 from __future__ import annotations
 

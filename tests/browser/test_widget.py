@@ -1,4 +1,4 @@
-"""The widget on somebody else's page: strict, hostile, small, or read from right to left."""
+"""The widget on other sites' pages: with a strict CSP, hostile scripts, a small screen, or right-to-left text."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LIVELY = """<link rel="icon" href="data:,"><script>
   for (const name of ['keydown', 'keyup', 'keypress']) addEventListener(name, (event) => event.preventDefault());
   document.addEventListener('DOMContentLoaded', () => document.body.replaceChildren('Nothing is left of the page.'));
 </script>"""
-"""Scripts as pages have them: names added to everything, keys for themselves, and a body that is written anew."""
+"""Typical page scripts: they extend prototypes, handle all keys, and replace the body."""
 
 HOSTILE = (
     "<style>* { all: unset !important; color: red !important; font: 60px serif !important; }"

@@ -1,4 +1,4 @@
-"""Whose address a request has, and that nobody gets more than a limit by claiming other addresses (S7)."""
+"""The client address of a request, and that forged forwarding headers do not raise a rate limit (S7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies that are no good (S8): every one is an ErrorResponse, none an accident, and nothing is echoed."""
+"""Invalid bodies (S8): each gets an ErrorResponse, none an unhandled error, and no input is echoed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DEEP = 100_000
 ROUTES = ("/v1/ask", "/v1/search", "/v1/feedback", "/v1/chat/completions", "/v1/sessions")
 
 
-def told(text: str) -> ErrorResponse:
+def parse_error(text: str) -> ErrorResponse:
     """The error in a response, in our shape or in the one for clients of OpenAI."""
     said = json.loads(text)
     if isinstance(said["error"], dict):
@@ -82,7 +82,7 @@ async def test_an_invalid_body_is_rejected_without_echoing_it(house: ServedBook,
         if path == "/v1/sessions" and not body.strip(b"null"):
             assert response.status_code == 201
             continue
-        said = told(response.text)
+        said = parse_error(response.text)
         assert (response.status_code, said.status_code, said.error) == (400, 400, "invalid_input"), name
         assert CANARY not in response.text, name
         assert said.request_id == response.headers["x-request-id"]
@@ -98,15 +98,15 @@ async def test_an_invalid_body_is_rejected_without_echoing_it(house: ServedBook,
 async def test_a_validation_error_names_the_field(house: ServedBook, body: dict[str, Any], place: str) -> None:
     response = await house.client.post("/v1/ask", json=body)
     assert response.status_code == 400
-    assert told(response.text).message.startswith(place)
+    assert parse_error(response.text).message.startswith(place)
 
 
 @pytest.mark.parametrize("kind", ["", "text/plain", "application/x-www-form-urlencoded", "application/xml", "💥"])
 async def test_rejects_other_content_types(house: ServedBook, kind: str) -> None:
     headers = {b"content-type": kind.encode()}
     response = await house.client.post("/v1/ask", content=b'{"query": "horn"}', headers=headers)
-    assert (response.status_code, told(response.text).error) == (400, "invalid_input")
-    assert "Content-Type" in told(response.text).message
+    assert (response.status_code, parse_error(response.text).error) == (400, "invalid_input")
+    assert "Content-Type" in parse_error(response.text).message
 
 
 @pytest.mark.parametrize("body", [{"query": "horn\0"}, {"query": "horn", "selected_text": "\0"}, {"query": "\u202e"}])
@@ -145,7 +145,7 @@ async def test_a_body_at_the_limit_is_read(house: ServedBook) -> None:
     body = b'{"query": "horn", "selected_text": "' + b"x" * 999_000 + b'"}'
     response = await house.client.post("/v1/ask", content=body, headers=JSON)
     assert response.status_code == 400
-    assert "5000" in told(response.text).message
+    assert "5000" in parse_error(response.text).message
 
 
 CONFORMING: list[schemathesis.CheckFunction] = [
@@ -153,7 +153,7 @@ CONFORMING: list[schemathesis.CheckFunction] = [
     content_type_conformance,
     response_schema_conformance,
 ]
-"""What is answered is what the reference says would be."""
+"""The responses conform to the OpenAPI document."""
 
 
 def every_error(kind: type[BookError] = BookError) -> Iterator[type[BookError]]:
@@ -179,7 +179,7 @@ async def test_no_generated_request_causes_an_internal_error(house: ServedBook, 
         for mode in schemathesis.GenerationMode
     ]
     kinds = house.app.openapi()["components"]["schemas"].values()
-    # What is ours may stand in what we say, whoever else comes to think of the same word.
+    # Words of our own messages may occur in a response, also if the generated input contains them.
     ours = {name for kind in kinds for name in kind.get("properties", {})} | {error.code for error in every_error()}
     seen: Counter[int] = Counter()
     slowest = (0.0, "")
@@ -202,7 +202,7 @@ async def test_no_generated_request_causes_an_internal_error(house: ServedBook, 
         case.validate_response(response, checks=CONFORMING)
         if response.status_code >= 400:
             try:
-                told(response.text)
+                parse_error(response.text)
             except (ValueError, KeyError, ValidationError) as error:
                 raise AssertionError(f"{case.as_curl_command()} was answered with {response.text}") from error
             long = [text for text in strings(case.body) if len(text) > 12 and text not in ours]

@@ -32,7 +32,7 @@ async def connected(url: str) -> AsyncIterator[tuple[asyncio.StreamReader, async
 
 
 async def refused(house: ServedBook, sent: bytes) -> ErrorResponse:
-    """What is answered to this before the connection is closed."""
+    """The response to these bytes, up to the close of the connection."""
     async with connected(house.url) as (reader, writer):
         writer.write(sent)
         async with asyncio.timeout(60):

@@ -1,4 +1,4 @@
-"""Streams that are lost, left, taken up again, or asked for twice."""
+"""Streams that are interrupted, abandoned, resumed, or requested twice."""
 
 from __future__ import annotations
 
