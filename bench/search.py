@@ -3,7 +3,7 @@
 Both search the same shard with the same vectors and words. The engine's own query fuses 100 candidates of each side and
 returns the five best with their payloads. Ours is the whole way from a question with a known vector to the passages:
 the same candidates, fused with the evidence of their pages, without near-duplicates, each with its cosine. They run
-alternately so that each runs as often after itself as after the other, because the first affects the processor's caches.
+alternately, so that each runs as often after itself as after the other: the first affects the processor's caches.
 The engine's own query is also timed in a thread, as an event loop would usually call it, and separately, because a
 thread leaves the caches colder. The vectors are random; the texts are not, so that words have their usual frequencies.
 """

@@ -45,14 +45,14 @@ async def test_a_rate_limited_reader_sees_a_countdown(
 ) -> None:
     script = f'<script src="{book.url}/widget.js" data-lang="{lang}" async></script>'
     address = site.publish(f'<!doctype html><html lang="{lang}"><title>A site</title><h1>A site</h1>{script}</html>')
-    told = {"error": "rate_limit", "user_message": "Please wait 3 seconds.", "retry_after": 2.5}
+    received = {"error": "rate_limit", "user_message": "Please wait 3 seconds.", "retry_after": 2.5}
     allowed = {"access-control-allow-origin": site.url}
     async with window() as one:
         page = one.page
         await page.clock.install()
         await page.goto(address)
         await page.keyboard.press("Control+k")
-        await page.route("**/v1/ask", lambda route: route.fulfill(status=429, json=told, headers=allowed))
+        await page.route("**/v1/ask", lambda route: route.fulfill(status=429, json=received, headers=allowed))
         await page.locator("textarea").fill(QUESTION)
         await page.keyboard.press("Enter")
         again = page.locator(".again button")
@@ -81,11 +81,11 @@ async def test_a_rate_limited_reader_sees_a_countdown(
 async def test_an_error_message_says_what_to_do(
     book: ServedBook, window: Opening, error: str, says: str, button: str
 ) -> None:
-    told = {"error": error, "user_message": "In the server's own words."}
+    received = {"error": error, "user_message": "In the server's own words."}
     async with window() as one:
         page = one.page
         await page.goto(book.url)
-        await page.route("**/v1/ask", lambda route: route.fulfill(status=503, json=told))
+        await page.route("**/v1/ask", lambda route: route.fulfill(status=503, json=received))
         await ask(page)
         await expect(page.locator(".status.error")).to_have_text(says)
         await page.unroute("**/v1/ask")
@@ -220,8 +220,8 @@ async def test_axe_finds_no_violations_in_any_state(
     book: ServedBook, model: Part, window: Opening, site: Elsewhere, scheme: str, where: str
 ) -> None:
     async def refuse(route: Route) -> None:
-        told = {"error": "rate_limit", "user_message": "Busy.", "retry_after": 40}
-        await route.fulfill(status=429, json=told, headers={"access-control-allow-origin": site.url})
+        received = {"error": "rate_limit", "user_message": "Busy.", "retry_after": 40}
+        await route.fulfill(status=429, json=received, headers={"access-control-allow-origin": site.url})
 
     style = "<style>:root { color-scheme: light dark }</style>"
     script = f'<script src="{book.url}/widget.js" data-questions="What is fog?|Who rings?" async></script>'

@@ -215,12 +215,12 @@ OWNED = [route for route in POLICIES if "{" in route[1]]
 async def test_a_session_of_another_caller_is_reported_as_not_found(closed: Closed, method: str, path: str) -> None:
     foreign = await closed.session("B")
     for who in ("A", "site", "admin"):
-        told = []
+        received = []
         for session_id in (foreign, str(uuid.uuid4())):
             response = await closed.call(who, method, path.replace("{session_id}", session_id))
-            told.append((response.status_code, response.json() | {"request_id": None}))
-        assert told[0] == told[1]
-        assert told[0][0] == 404
+            received.append((response.status_code, response.json() | {"request_id": None}))
+        assert received[0] == received[1]
+        assert received[0][0] == 404
     assert (await closed.call("B", "GET", f"/v1/sessions/{foreign}")).status_code == 200
 
 
@@ -263,12 +263,12 @@ async def test_a_stream_of_another_caller_cannot_be_resumed(closed: Closed) -> N
 async def test_preflight_requests_are_answered_for_listed_origins_only(closed: Closed) -> None:
     asking = {"access-control-request-method": "POST", "access-control-request-headers": "authorization"}
     for origin in (SITE, "https://app.example"):
-        told = await closed.served.client.options("/v1/ask", headers=asking | {"origin": origin})
-        assert (told.status_code, told.headers["access-control-allow-origin"]) == (204, origin)
-        assert "access-control-allow-credentials" not in told.headers
+        received = await closed.served.client.options("/v1/ask", headers=asking | {"origin": origin})
+        assert (received.status_code, received.headers["access-control-allow-origin"]) == (204, origin)
+        assert "access-control-allow-credentials" not in received.headers
     for origin in ("https://evil.example", "null", "https://DOCS.example", "http://docs.example", f"{SITE}:444"):
-        told = await closed.served.client.options("/v1/ask", headers=asking | {"origin": origin})
-        assert "access-control-allow-origin" not in told.headers
+        received = await closed.served.client.options("/v1/ask", headers=asking | {"origin": origin})
+        assert "access-control-allow-origin" not in received.headers
 
 
 async def test_an_error_response_has_cors_headers(closed: Closed) -> None:

@@ -83,8 +83,8 @@ async def test_examples_match_their_schemas(house: ServedBook) -> None:
             jsonschema_rs.validate(whole, example)
     for path, methods in document["paths"].items():
         for method, call in methods.items():
-            for told in (call.get("requestBody", {}), *call["responses"].values()):
-                shown = told.get("content", {}).get("application/json", {}).get("schema", {}).get("$ref", "")
+            for received in (call.get("requestBody", {}), *call["responses"].values()):
+                shown = received.get("content", {}).get("application/json", {}).get("schema", {}).get("$ref", "")
                 assert not shown or shown.rpartition("/")[2] in EXAMPLES, (method, path)
 
 

@@ -195,8 +195,8 @@ async def test_no_failure_reveals_secrets_or_content(watched: Watched, error: Ex
     stream = await ask_for_events(watched.served, {"query": QUESTION}, authorization=f"Bearer {SENT}")
     pages = [await watched.served.client.get(path) for path in ("/", "/widget.js", "/docs", "/openapi.json")]
     assert (failed.status_code, stream[-1].name) == (status, "error")
-    told = watched.all_telemetry()
-    assert [canary for canary in CANARIES if canary in told] == []
+    received = watched.all_telemetry()
+    assert [canary for canary in CANARIES if canary in received] == []
     said = failed.text + str([event.data for event in stream]) + str(failed.headers)
     assert [canary for canary in CANARIES if canary in said] == []
     # The examples of the reference are from the same page, and no secret.
