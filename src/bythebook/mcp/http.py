@@ -1,23 +1,15 @@
 """MCP over streamable HTTP: a stateless ASGI app, so that any worker can handle any request."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection
 from urllib.parse import urlsplit
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from bythebook.mcp.server import create_server
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    from starlette.types import ASGIApp, Receive, Scope, Send
-
-    from bythebook.book import Book
-    from bythebook.mcp.server import Context
+from bythebook.book import Book
+from bythebook.mcp.server import Context, create_server
 
 MAX_BODY_BYTES = 1_000_000
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})

@@ -76,14 +76,14 @@ async def serve_book(
                 await importing
                 app, report = await _build_app(book, settings)
 
-                def started() -> None:
+                def report_ready() -> None:
                     # Loaded modules and the index live as long as the process: freeze them, because scanning them
                     # delays requests. Collect rarely, because reference counting frees nearly all of a question.
                     gc.freeze()
                     gc.set_threshold(GC_THRESHOLD)
                     ready(report)
 
-                await _run_server(app, listener, stop=stop, started=started, grace=settings.shutdown_seconds)
+                await _run_server(app, listener, stop=stop, started=report_ready, grace=settings.shutdown_seconds)
         finally:
             await importing
 

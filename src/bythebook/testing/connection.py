@@ -61,12 +61,12 @@ class Connection(asyncio.Protocol):
         self._inbox.feed_data(data)
 
     def eof_received(self) -> None:
-        self._set_closed()
+        self._record_close()
 
     def connection_lost(self, _exc: Exception | None) -> None:
-        self._set_closed()
+        self._record_close()
 
-    def _set_closed(self) -> None:
+    def _record_close(self) -> None:
         if not self._closed.is_set():
             self.closed_at = asyncio.get_running_loop().time()
             self._closed.set()

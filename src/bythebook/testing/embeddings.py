@@ -233,8 +233,6 @@ class ScriptedEmbeddings(ScriptedHTTPServer):
 
 @lru_cache(1 << 14)
 def _word_vector(word: str, dimension: int) -> NDArray[np.float32]:
-    import numpy as np
-
     seed = int.from_bytes(hashlib.sha256(word.encode("utf-8", "replace")).digest()[:8])
     return np.random.default_rng(seed).standard_normal(dimension, dtype=np.float32)
 

@@ -11,17 +11,9 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from bythebook.errors import ConfigurationError, InputError
-from bythebook.sources import ExcludedPage, ListedPage, Page, SkippedPage, Unreadable
+from bythebook.sources import ExcludedPage, ListedPage, Page, SkippedPage, Unreadable, projects
 from bythebook.sources.folder import Folder
-from bythebook.sources.projects import (
-    DEFAULT_OPTIONS,
-    Outline,
-    ProjectOptions,
-    ProjectPage,
-    SlugOptions,
-    Style,
-    find_configuration,
-)
+from bythebook.sources.projects import DEFAULT_OPTIONS, Outline, ProjectOptions, ProjectPage, SlugOptions, Style
 from bythebook.sources.projects.metadata import MetadataCache
 from bythebook.sources.urls import join_url
 
@@ -46,7 +38,7 @@ class Project:
 
     def __init__(self, root: str | Path, *, site_url: str = "", options: ProjectOptions = DEFAULT_OPTIONS) -> None:
         self._root = Path(root).expanduser().resolve()
-        found = find_configuration(self._root)
+        found = projects.find_configuration(self._root)
         if found is None:
             raise InputError(f"there is no configuration of a generator in {str(root)!r}; check the path")
         self._style, self._config = found
