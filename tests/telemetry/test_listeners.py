@@ -78,7 +78,7 @@ async def test_a_question_has_spans_log_events_and_metrics(index_provider: Book)
     with record_telemetry() as recorded:
         response = await index_provider.ask(HORN)
     names = [name for name, _ in recorded.spans]
-    assert names == ["opening the book", "embedding", "searching", "weighing", "question"]
+    assert names == ["opening the book", "embedding", "searching", "reranking", "weighing", "question"]
     (told,) = recorded.find_events("question")
     assert (told["outcome"], told["question"], told["answer"]) == ("answered", HORN, response.answer)
     assert [fields["state"] for fields in recorded.find_events("state_changed")] == [
@@ -116,7 +116,7 @@ async def test_a_search_has_spans(index_provider: Book) -> None:
     with record_telemetry() as recorded:
         await index_provider.search("fog horn")
         await index_provider.search("fog horn")  # the second time, nothing is done
-    assert [name for name, _ in recorded.spans] == ["embedding", "searching"]
+    assert [name for name, _ in recorded.spans] == ["embedding", "searching", "reranking"]
 
 
 async def test_a_failed_question_is_logged_with_its_error(book: Book) -> None:

@@ -177,7 +177,7 @@ def _most_frequent(spellings: Counter[str]) -> str:
     return min(spellings, key=lambda word: (-spellings[word], word))
 
 
-MIN_SIMILARITY = 0.38
+MIN_SIMILARITY = 0.52
 """The minimum average similarity of two clusters that are merged into one topic."""
 _WORD_WEIGHT = 0.3
 """The weight of shared words in the similarity; the rest is the similarity of the vectors."""

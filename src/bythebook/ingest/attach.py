@@ -301,7 +301,7 @@ async def _publish(
     store = QdrantStore(server, attachment.collection, bm25, layout=attachment.layout(embedder.count_tokens))
     with closing(Catalog.edit(draft)) as catalog:
         snapshot = IndexSnapshot(attachment.snapshot, store, catalog, bm25, len(scan.records), UNCALIBRATED)
-        retriever = Retriever(embedder, rescorer=reader, reranker=reranker)
+        retriever = Retriever(embedder, rescorer=reader, reranker=reranker.without_steps() if reranker else None)
         calibration = await calibrate(snapshot, reader or embedder, retriever)
         catalog.set_fact("calibration", asdict(calibration))
         pages = catalog.totals().pages

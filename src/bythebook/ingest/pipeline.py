@@ -364,7 +364,11 @@ class GenerationDraft:
             if self.book and is_valid_for(self.book.calibration, chunks):
                 return
             snapshot = IndexSnapshot(DRAFT, store, catalog, bm25, chunks, UNCALIBRATED)
-            retriever = Retriever(self.embedder, rescorer=self.reader, reranker=self.reranker)
+            retriever = Retriever(
+                self.embedder,
+                rescorer=self.reader,
+                reranker=self.reranker.without_steps() if self.reranker else None,
+            )
             calibration = await calibrate(snapshot, self.reader or self.embedder, retriever)
             catalog.set_fact("calibration", asdict(calibration))
 

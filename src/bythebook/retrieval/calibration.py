@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 MAX_QUESTIONS = 12
 """The most questions of each kind: own, off-topic, near misses."""
 DEFAULT_CUTOFF, MIN_CUTOFF, MAX_CUTOFF = 0.5, 0.4, 0.7
-_CONCURRENT = 4
-"""Questions that are scored at the same time: as many as the reranker reads without a reduced budget."""
 _MIN_SENTENCE_WORDS = 6
 _CHUNKS_PER_QUESTION = 4
 """Chunks that are read for one question: some have no sentence that is long enough."""
@@ -49,10 +47,7 @@ async def calibrate(snapshot: IndexSnapshot, embedder: Embedder, retriever: Retr
     if not own:
         return UNCALIBRATED
     questions = [*own, *OFF_TOPIC_QUESTIONS[:MAX_QUESTIONS], *_near_misses(snapshot)]
-    scores: list[float] = []
-    for first in range(0, len(questions), _CONCURRENT):
-        batch = questions[first : first + _CONCURRENT]
-        scores += await gather(*(_score_question(snapshot, embedder, retriever, question) for question in batch))
+    scores = await gather(*(_score_question(snapshot, embedder, retriever, question) for question in questions))
     positive, negative = scores[: len(own)], scores[len(own) :]
     kept, refused = cross_validate(positive, negative)
     return Calibration(

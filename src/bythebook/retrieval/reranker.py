@@ -7,6 +7,7 @@ load the budget falls in fixed steps, and the response names the step.
 from __future__ import annotations
 
 import asyncio
+import sys
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -71,16 +72,21 @@ BUDGETS = (
 class Reranker:
     """Reads passages with a cross-encoder, within a budget that depends on how many questions are answered now."""
 
-    def __init__(self, model: CrossEncoder) -> None:
+    def __init__(self, model: CrossEncoder, *, budgets: Sequence[tuple[int, ReadingBudget]] = BUDGETS) -> None:
         self._model = model
+        self._budgets = budgets
         self._active = 0
+
+    def without_steps(self) -> Reranker:
+        """The same with the full budget for any number of questions, for callers that may take their time."""
+        return Reranker(self._model, budgets=[(sys.maxsize, BUDGETS[0][1])])
 
     @contextmanager
     def budget(self) -> Iterator[ReadingBudget]:
         """The budget of one question, which counts as answered until the context ends."""
         self._active += 1
         try:
-            yield next((budget for most, budget in BUDGETS if self._active <= most), NO_READING)
+            yield next((budget for most, budget in self._budgets if self._active <= most), NO_READING)
         finally:
             self._active -= 1
 
