@@ -274,11 +274,21 @@ class Book:
             open_generator=self._open_generator,
             open_conversations=self._open_conversations,
             answer_log=self._answer_log,
+            suggest_questions=self._suggest_questions,
         )
+
+    async def _suggest_questions(self) -> tuple[str, ...]:
+        return (await self.introduction()).questions
 
     def extractive_pipeline(self) -> AnswerPipeline:
         """Answers in the book's own sentences, whether or not there is a model. Records nothing."""
-        return AnswerPipeline(self._index_provider, self.reader, self.retriever, self._agent_config)
+        return AnswerPipeline(
+            self._index_provider,
+            self.reader,
+            self.retriever,
+            self._agent_config,
+            suggest_questions=self._suggest_questions,
+        )
 
     def evaluation_pipeline(self) -> AnswerPipeline:
         """Answers as readers get them, with the model if there is one. Records nothing."""

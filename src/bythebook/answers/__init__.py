@@ -119,7 +119,7 @@ class AgentResponse:
     model: str
     metadata: ResponseMetadata
     suggestions: tuple[str, ...] = ()
-    """The sections nearest to a refused question."""
+    """The sections nearest to a refused question; after small talk, questions that the book answers."""
     turn_number: int = 1
     tokens_used: int = 0
     session_id: str | None = None

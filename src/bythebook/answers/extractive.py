@@ -126,6 +126,12 @@ _NEAREST = 3
 _LONGEST = 120
 
 CLARIFY = "What would you like to know about? Please name the topic."
+REFUSAL = "I don't have information about"
+
+
+def is_unanswered(answer: str) -> bool:
+    """True for the text of a refusal or of a question back."""
+    return answer == CLARIFY or REFUSAL in answer
 
 
 def nearest_sections(results: Sequence[RetrievalResult]) -> tuple[str, ...]:
@@ -137,7 +143,7 @@ def nearest_sections(results: Sequence[RetrievalResult]) -> tuple[str, ...]:
 def format_refusal(query: str, suggestions: Sequence[str]) -> str:
     """The text of a refusal, with the nearest sections."""
     topic = query if len(query) <= _LONGEST else query[: _LONGEST - 1].rstrip() + "…"
-    text = f"I don't have information about “{topic}” in this book."
+    text = f"{REFUSAL} “{topic}” in this book."
     if not suggestions:
         return text
     return "\n".join([text, "", "The nearest sections are:", *(f"- {section}" for section in suggestions)])

@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from bythebook.answers.extractive import is_unanswered
 from bythebook.conversations.followups import Exchange
+from bythebook.conversations.small_talk import find_small_talk
 from bythebook.retrieval import RetrievalResult
 
 ChatMessage = tuple[str, str, Sequence[Mapping[str, Any]]]
@@ -70,6 +72,7 @@ def build_history(messages: Iterable[ChatMessage]) -> tuple[Exchange, ...]:
             titles, chunk_ids = (
                 tuple(str(cited.get(name, "")) for cited in citations) for name in ("title", "chunk_id")
             )
-            history.append(Exchange(question, content, titles, chunk_ids))
+            answered = bool(citations) or not (find_small_talk(question) or is_unanswered(content))
+            history.append(Exchange(question, content, titles, chunk_ids, answered))
             question = ""
     return tuple(history)

@@ -78,7 +78,9 @@ class AnswerResult(BaseModel):
     outcome: str = Field(description="answered; refused when the book does not cover it; clarify when it was unclear.")
     grounded: bool
     citations: list[AnswerCitation]
-    suggestions: list[str] = Field(description="The nearest sections, when the question was refused.")
+    suggestions: list[str] = Field(
+        description="When the question was refused, the nearest sections; after small talk, questions to ask."
+    )
     model: str
     id: str
 

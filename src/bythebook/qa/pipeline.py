@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 
     from bythebook.conversations import Conversations
-    from bythebook.conversations.followups import Exchange
+    from bythebook.conversations.followups import Exchange, StandaloneQuestion
     from bythebook.embeddings import Embedder
     from bythebook.feedback.answer_log import AnswerLog
     from bythebook.index import Filters
@@ -44,11 +44,18 @@ if TYPE_CHECKING:
 
 _REWRITE_SHARE = 0.3
 """The share of the time to the first token that a model may use to rewrite a follow-up."""
+_SUGGESTED = 3
+"""The number of questions in the reply to small talk."""
 
 
 async def no_generator() -> AnswerGenerator | None:
     """For a pipeline without a model."""
     return None
+
+
+async def no_questions() -> tuple[str, ...]:
+    """For a pipeline that suggests no questions."""
+    return ()
 
 
 async def no_conversations() -> Conversations | None:
@@ -69,6 +76,8 @@ class AnswerPipeline:
     open_conversations: Callable[[], Awaitable[Conversations | None]] = no_conversations
     """Opens the database for the first question that has a session."""
     answer_log: AnswerLog | None = None
+    suggest_questions: Callable[[], Awaitable[tuple[str, ...]]] = no_questions
+    """Questions that the book answers, for the reply to small talk."""
 
     async def ask(self, request: AgentRequest, *, user_id: str = "", history: Sequence[Exchange] = ()) -> AgentResponse:
         """The answer, without the events before it."""
@@ -98,7 +107,7 @@ class AnswerPipeline:
                     context = RequestContext(request, snapshot, timer, turn.history or tuple(history))
                     await self._resolve_followup(context, generator)
                     if not context.is_searchable:
-                        response = context.finish(Outcome.CLARIFY, CLARIFY)
+                        response = await self._ask_back(context)
                     else:
                         yield observe(StateChanged(State.RETRIEVING))
                         await self._retrieve_passages(context)
@@ -126,7 +135,9 @@ class AnswerPipeline:
                         await recorder.record_answer(response, context)
             yield observe(StateChanged(State.COMPLETED))
             if self.answer_log is not None:
-                self.answer_log.record(response, context.query, context.found, user_id=user_id)
+                # Small talk is no question: it may be rated, but is never a gap.
+                question = "" if context.small_talk else context.query
+                self.answer_log.record(response, question, context.found, user_id=user_id)
             yield observe(AnswerCompleted(response))
 
     @asynccontextmanager
@@ -138,7 +149,7 @@ class AnswerPipeline:
 
     async def _resolve_followup(self, context: RequestContext, generator: AnswerGenerator | None) -> None:
         """Rewrite a follow-up as a standalone question: with the model if there is one, else by a rule."""
-        if not context.history:
+        if not context.history or context.small_talk:
             return
         from bythebook.conversations.followups.rules import make_standalone
 
@@ -147,10 +158,19 @@ class AnswerPipeline:
         resolved = standalone.unclear or standalone.source or not standalone.depends
         if generator is not None and self.config.followups != "rule" and not resolved:
             async with context.timer.limit(Stage.UNDERSTANDING):
+                answered = [exchange for exchange in context.history if exchange.answered]
                 standalone, context.rewrite_tokens = await generator.rewrite_question(
-                    question, context.history, deadline=context.timer.deadline.fraction(_REWRITE_SHARE)
+                    question, answered, deadline=context.timer.deadline.fraction(_REWRITE_SHARE)
                 )
         context.use_standalone(standalone)
+
+    async def _ask_back(self, context: RequestContext) -> AgentResponse:
+        """A question back; for small talk, a friendly line with questions that the book answers."""
+        if context.small_talk is None:
+            return context.finish(Outcome.CLARIFY, CLARIFY)
+        async with context.timer.limit(Stage.SEARCHING):
+            questions = (await self.suggest_questions())[:_SUGGESTED]
+        return context.finish(Outcome.CLARIFY, context.small_talk.reply(questions), suggestions=questions)
 
     async def _retrieve_passages(self, context: RequestContext) -> None:
         """Search for the question. The selected text, or the source the question refers to, comes first."""
@@ -169,7 +189,20 @@ class AnswerPipeline:
         elif context.cited_chunk_id and not request.filters:
             async with context.timer.limit(Stage.SEARCHING):
                 retrieval = await pin_chunk(context.snapshot, context.cited_chunk_id, retrieval)
-        context.retrieval, context.found = retrieval, retrieval.context.results
+        context.retrieval = retrieval
+        if context.alternative and not await self._covers_question(context):
+            await self._try_alternative(context, context.alternative, top_k)
+        context.found = context.retrieval.context.results
+
+    async def _try_alternative(self, context: RequestContext, other: StandaloneQuestion, top_k: int) -> None:
+        """Read the question with the subject of the conversation. This counts only if the book covers that."""
+        alone = context.query, context.extra_queries, context.retrieval
+        context.use_standalone(other)
+        context.retrieval = await self._retrieve(
+            context, context.query, top_k, context.request.filters, also=context.extra_queries
+        )
+        if not await self._covers_question(context):
+            context.query, context.extra_queries, context.retrieval = alone
 
     async def _retrieve(
         self, context: RequestContext, query: str, top_k: int, filters: Filters, *, also: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from bythebook.answers import AgentRequest, AgentResponse, Outcome, ResponseMetadata
 from bythebook.answers.extractive import MODEL, Quote, cite, format_refusal, nearest_sections
 from bythebook.concurrency import fair_yield
+from bythebook.conversations.small_talk import SmallTalk, find_small_talk
 from bythebook.errors import BookError
 from bythebook.retrieval.reranker import ReadingLevel
 from bythebook.telemetry import span
@@ -112,6 +113,9 @@ class RequestContext:
     """The question; for a follow-up, its standalone form."""
     extra_queries: tuple[str, ...] = ()
     """Further texts to search for, so that a follow-up finds the topic of the conversation."""
+    alternative: StandaloneQuestion | None = None
+    """The reading with the topic of the conversation, if the book does not cover the question as it stands."""
+    small_talk: SmallTalk | None = None
     cited_chunk_id: str = ""
     """The chunk of an earlier answer that the question refers to: "the second source"."""
     covered_by_request: bool = False
@@ -128,6 +132,7 @@ class RequestContext:
     def __post_init__(self) -> None:
         self.query = self.request.query
         self.covered_by_request = bool(self.selection)
+        self.small_talk = None if self.selection else find_small_talk(self.request.query)
 
     @property
     def selection(self) -> str:
@@ -136,12 +141,15 @@ class RequestContext:
     @property
     def is_searchable(self) -> bool:
         """Whether there is anything to search for."""
+        if self.small_talk:
+            return False
         return bool(self.selection) or (not self._unclear and bool(self.snapshot.bm25.terms(self.query)))
 
     def use_standalone(self, question: StandaloneQuestion) -> None:
         """Search for the standalone question instead of the reader's words."""
         self.query, *others = question.every
         self.extra_queries, self._unclear = tuple(others), question.unclear
+        self.alternative = question.alternative
         if question.source is not None:
             cited = next((exchange.chunk_ids for exchange in reversed(self.history) if exchange.sources), ())
             self.cited_chunk_id = cited[question.source - 1] if question.source <= len(cited) else ""

@@ -1,5 +1,7 @@
 """Follow-ups: rewriting a question of a conversation so that it can be searched without the conversation."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 __all__ = ["Exchange", "StandaloneQuestion"]
@@ -15,6 +17,8 @@ class Exchange:
     """Titles of the sections the answer cited, in the order the reader saw them."""
     chunk_ids: tuple[str, ...] = ()
     """Chunks of these citations, in the same order."""
+    answered: bool = True
+    """False if the question was refused, asked back or small talk: it is then never the subject of a later one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,13 @@ class StandaloneQuestion:
     """True if it asks for that source in general ("tell me more about source 2")."""
     searches: tuple[str, ...] = ()
     """Further search texts, for retrievers that merge rankings. They find more than `text` alone."""
+    wants_code: bool = False
+    """True if it asks for an example of what was answered before."""
+    alternative: StandaloneQuestion | None = None
+    """The reading with the subject of the conversation, of a question that can be read both ways.
+
+    It counts only if the book does not cover the reading that stands alone.
+    """
 
     @property
     def every(self) -> tuple[str, ...]:

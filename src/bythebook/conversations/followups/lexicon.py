@@ -66,8 +66,81 @@ RELATIONAL = frozenset(
 )
 """Words that need an "of ..." complement. A question with only such words omits its subject."""
 
-OPENINGS = (("what", "about"), ("how", "about"), ("and",), ("or",), ("but",), ("so",), ("also",), ("then",))
-"""Openings that attach a fragment to the previous question."""
+ABOUT_THE_BOOK = frozenset(
+    """
+    basics cost costs documentation feature features first free goal goals history install installation installing name
+    overview parts popular prerequisites price pricing purpose requirements setup start started support supported usage
+    use used version versions
+    """.split()
+)
+"""Relational words that also ask about the book as a whole: "How do I get started?"."""
+
+JOINING = frozenset("and or but so also then ok okay".split())
+"""Words that attach a fragment to the previous question. A whole question after them stands alone."""
+
+CONTINUED = (
+    ("what", "about"), ("how", "about"),
+    ("what", "else"), ("how", "else"), ("where", "else"), ("who", "else"), ("when", "else"), ("why", "else"),
+    ("anything", "else"), ("what", "other"), ("which", "other"), ("any", "other"), ("are", "there", "other"),
+    ("are", "there", "any", "other"), ("is", "there", "another"), ("is", "there", "any", "other"),
+)  # fmt: skip
+"""Openings of questions that continue the previous one although they are complete."""
+
+FINITE = frozenset(
+    """
+    what which who whom whose when where why how what's who's where's how's whats is are was were am do does did don't
+    doesn't didn't have has had haven't hasn't can can't could couldn't may might must should shall will won't would
+    isn't aren't wasn't there's i'm i've it's
+    """.split()
+)
+"""Words that make a clause. A short question without one is a fragment or a bare name."""
+
+FRAGMENT = frozenset(
+    """
+    for in on with without from to at by via using as under inside outside only just not into onto per through during
+    between before after than including excluding instead except
+    """.split()
+)
+"""Words that begin a fragment: "for a single field?"."""
+
+EXAMPLES = frozenset("example examples code snippet snippets sample samples".split())
+"""Words that ask for an example."""
+
+OF_EXAMPLES = frozenset(
+    """
+    minimal working concrete complete full quick short small tiny brief real actual usage runnable one some another more
+    different other
+    """.split()
+)
+"""Words that describe an example without naming its subject."""
+
+THE_BOOK = frozenset(
+    """
+    book manual documentation docs guide tutorial course library package project framework tool site website software
+    product page repository handbook
+    """.split()
+)
+"""Nouns after "this" that name the book or what the reader has in hand, not the conversation."""
+
+ANSWERED_BEFORE = (
+    ("you", "said"), ("you", "mentioned"), ("you", "wrote"), ("you", "showed"), ("you", "gave"), ("you", "quoted"),
+    ("your", "answer"), ("your", "reply"), ("your", "example"), ("previous", "answer"), ("last", "answer"),
+    ("previous", "question"), ("the", "above"), ("the", "same", "thing"), ("the", "same", "way"),
+    ("the", "same", "apply"), ("the", "same", "work"), ("the", "same", "true"), ("the", "same", "for"),
+    ("the", "same", "with"), ("the", "same", "in"),
+)  # fmt: skip
+"""Phrases that refer to what was said."""
+
+ACTS = frozenset(
+    """
+    use set change call run enable disable configure pass need want fix avoid explain handle install remove add create
+    start stop read write open close override get make see describe try choose pick find solve prevent test
+    """.split()
+)
+"""Verbs after which "that" is an object."""
+
+WILLING = frozenset("i you we they to not just only please can't cannot don't should must can".split())
+"""Words between which and "that" a verb stands."""
 
 BEFORE_THAT = frozenset(
     """
@@ -80,7 +153,7 @@ BEFORE_THAT = frozenset(
 AFTER_EMPTY_IT = frozenset(
     """
     possible necessary worth worthwhile better best safe ok okay advisable recommended required mandatory good bad
-    easy hard difficult true take takes matter enough common normal legal allowed
+    easy hard difficult true take takes matter enough common normal legal allowed mean means cost costs faster
     """.split()
 )
 """Words with which "it" is a dummy subject, as in "Is it possible to …"."""

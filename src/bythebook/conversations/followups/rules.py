@@ -1,10 +1,10 @@
-"""References to one of several things: "the second source", "source 2", "the latter"."""
+"""Follow-ups by rule: references to a source, pointers, fragments, corrections, and requests for an example."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from bythebook.conversations.followups import Exchange, StandaloneQuestion, lexicon
@@ -96,11 +96,39 @@ FEW = 3
 """A question with more content words than this is understood without context."""
 
 
+LONGEST_WHOLE = 16
+"""The maximum number of words of the earlier question that a fragment completes."""
+
+_OPENING = re.compile(
+    r"^(?:(?:and|or|but|also|so|then|ok|okay|thanks|thank you|great|good|nice|cool|well|please|yes|oh|hm+|ah)\b"
+    r"[\s,.!]+)*",
+    re.IGNORECASE,
+)
+_CORRECTION = re.compile(
+    r"^(?:(?:(?:no|nope|nah|sorry|wait|actually|excuse me|not that|rather)\b[\s,.!:;–-]*)*(?:what\s+)?"
+    r"i(?:\s+actually|\s+really)?\s+(?:meant|mean|was asking|was talking|am asking|asked|am talking)\b"
+    r"(?:\s+(?:about|for|was|is))?"
+    r"|(?:no|nope|nah|sorry|wait|rather|not that)(?:\s*[,.!:;–-]+|\s+(?=(?:the|in|on|for|with)\b))"
+    r"|not\s+(?:the|for|in|on|with|about)\b[^,;]+[,;]\s*(?:but\b)?)[\s,:]*",
+    re.IGNORECASE,
+)
+_OF_AN_EXAMPLE = frozenset("in with using without".split())
+_ABOUT_AN_EXAMPLE = frozenset("mean means does did why when where which explain work works error wrong run".split())
+"""Words of questions about an example that was shown."""
+_ATTACHED = frozenset("for in on with without only just not".split())
+"""Words that begin a fragment even without a question mark. "Using proxies" may be a heading."""
+_AUXILIARIES = frozenset("do does did is are was were can could will would should must may might has have".split())
+_BEFORE_GERUND = frozenset("without before after by when while".split())
+_OWN_PARTS = frozenset("its their itself themselves".split())
+
+
 class Dependence(Enum):
     """How much a question depends on the conversation."""
 
     FIRMLY = auto()
     """It has a pronoun, omits its subject or continues the previous question."""
+    EITHER = auto()
+    """It names no subject and may be about the book as a whole: "How do I get started?"."""
     SOFTLY = auto()
     """It can be understood alone, but may have the same subject."""
     NOT = auto()
@@ -122,28 +150,43 @@ class _Subject:
         """The subject after this question."""
         words = split_words(question)
         own = content_words(words)
-        if self.named and classify_dependence(words, self.terms) is Dependence.FIRMLY:
+        dependence = classify_dependence(words, self.terms)
+        if self.named and dependence is Dependence.FIRMLY:
             return _Subject(self.named, own or self.latest)
+        if dependence is Dependence.EITHER:
+            own = tuple(word for word in words if word.lower() in lexicon.ABOUT_THE_BOOK)
         return _Subject(own) if own else self
 
 
 def make_standalone(question: str, history: Sequence[Exchange]) -> StandaloneQuestion:
-    """Rewrite `question` with the context of these exchanges, oldest first."""
+    """Rewrite `question` with the context of these exchanges, oldest first. Those without an answer do not count."""
     words = split_words(question)
     if all(word.lower() in lexicon.COURTESY for word in words if is_word(word)):
         return StandaloneQuestion(question, unclear=True, searches=(question,))
     if pointed := find_source_reference(question, history):
         return pointed
+    answered = [exchange for exchange in history[-REMEMBERED:] if exchange.answered]
+    if answered and (found := _example(words, answered) or _fragment(question, answered)):
+        return found
+    return _lean(question, answered)
+
+
+def _lean(question: str, history: Sequence[Exchange]) -> StandaloneQuestion:
+    """The question with the terms of the subject that it lacks."""
+    words = split_words(question)
+    alone = StandaloneQuestion(question, searches=(question,))
     subject = _subject(history)
     leaning = classify_dependence(words, subject)
     if leaning is Dependence.NOT:
-        return StandaloneQuestion(question, searches=(question,))
+        return alone
     carried = _carry_over(words, find_alternative_reference(question, history) or subject)
     together = f"{question} {' '.join(carried)}".strip()
     own = content_words(words)
     searches = tuple(dict.fromkeys((question, together) if own else (together,)))
-    if leaning is Dependence.SOFTLY:
-        return StandaloneQuestion(question, searches=searches)
+    if leaning is not Dependence.FIRMLY:
+        depends = leaning is Dependence.EITHER
+        other = StandaloneQuestion(together if depends else question, depends=depends, searches=searches)
+        return replace(alone, alternative=other if carried else None)
     unclear = not own and not carried
     return StandaloneQuestion(together, depends=bool(carried) or unclear, unclear=unclear, searches=searches)
 
@@ -156,12 +199,91 @@ def classify_dependence(words: Sequence[str], subject: Iterable[str]) -> Depende
         return Dependence.FIRMLY
     if lexicon.ELSEWHERE.intersection(low):
         return Dependence.NOT
-    opens = any(tuple(low[: len(opening)]) == opening for opening in lexicon.OPENINGS)
-    if not own or (opens and len(own) <= FEW):
+    if low and _continues(words, own):
         return Dependence.FIRMLY
+    if not own:
+        return Dependence.EITHER if lexicon.ABOUT_THE_BOOK.intersection(low) else Dependence.FIRMLY
     # The question repeats the subject and so names it itself.
     again = {stem(term) for term in subject}.intersection(stem(term) for term in own)
     return Dependence.NOT if again else Dependence.SOFTLY
+
+
+def _continues(words: Sequence[str], own: Sequence[str]) -> bool:
+    """True if the question is attached to the previous one: by its opening, as a correction, or as a fragment."""
+    low = [word.lower() for word in words if is_word(word)]
+    if _CORRECTION.match(" ".join(words)):
+        return True
+    if len(own) > FEW:
+        return False
+    joined = next((place for place, word in enumerate(low) if word not in lexicon.JOINING), 0)
+    if any(tuple(low[joined : joined + len(each)]) == each for each in lexicon.CONTINUED):
+        return True
+    # "So how do I install it?" is attached by nothing but its pronoun.
+    complete = not lexicon.FINITE.isdisjoint(low)
+    return not complete and (joined > 0 or _is_attached(words) or not lexicon.CONTINUING.isdisjoint(low))
+
+
+def _is_attached(words: Sequence[str]) -> bool:
+    """True if the first word attaches the others to an earlier question: "for a single field?"."""
+    first = words[0].lower()
+    return first in _ATTACHED or (first in lexicon.FRAGMENT and words[-1] == "?")
+
+
+def _fragment(question: str, history: Sequence[Exchange]) -> StandaloneQuestion | None:
+    """The latest whole question, completed by this fragment or correction: "for one field?", "I meant the client"."""
+    said = _read_fragment(question)
+    whole = next((number for number, each in _latest(history) if not _read_fragment(each.question)), None)
+    if not said or whole is None:
+        return None
+    before = make_standalone(history[whole].question, history[:whole]).text.rstrip("?.! ")
+    if len(before.split()) > LONGEST_WHOLE:
+        return None
+    text = f"{before} {said}?"
+    return StandaloneQuestion(text, depends=True, searches=(text,))
+
+
+def _latest(history: Sequence[Exchange]) -> Iterable[tuple[int, Exchange]]:
+    """The exchanges with their positions, latest first."""
+    return reversed(list(enumerate(history)))
+
+
+def _read_fragment(question: str) -> str:
+    """What a fragment or a correction adds to the question before it. Empty for a question that is complete."""
+    opened = _OPENING.sub("", question, count=1)
+    text = _CORRECTION.sub("", opened, count=1)
+    words = split_words(text)
+    own = content_words(words)
+    if not own or len(own) > FEW or _has_pointer(words) or any(word.lower() in lexicon.FINITE for word in words):
+        return ""
+    return text.strip(" .?!,") if text != opened or _is_attached(words) else ""
+
+
+def _example(words: Sequence[str], history: Sequence[Exchange]) -> StandaloneQuestion | None:
+    """A request for an example of what was answered before: "show me an example", "code please"."""
+    low = [word.lower() for word in words if is_word(word)]
+    place = next((place for place, word in enumerate(low) if word in lexicon.EXAMPLES), None)
+    if place is None or not _ABOUT_AN_EXAMPLE.isdisjoint(low):
+        return None
+    named = [word for word in content_words(low) if word not in lexicon.OF_EXAMPLES | lexicon.EXAMPLES]
+    after = low[place + 1 :]
+    added = " ".join(after) if named and after[:1] and after[0] in _OF_AN_EXAMPLE else ""
+    if named and not added:
+        return None
+    subject = _phrase(history) or " ".join(_subject(history))
+    if not subject:
+        return None
+    kind = "code example" if lexicon.EXAMPLES.intersection(low) - {"example", "examples"} else "example"
+    text = f"{kind} of {subject} {added}".strip()
+    return StandaloneQuestion(text, depends=True, searches=(text,), wants_code=True)
+
+
+def _phrase(history: Sequence[Exchange]) -> str:
+    """The subject of the latest question in its own words, if it names it: "exclude fields from the output"."""
+    number, latest = next(iter(_latest(history)))
+    words = split_words(make_standalone(latest.question, history[:number]).text)
+    named = [place for place, word in enumerate(words) if is_word(word) and not is_stop_word(word.removesuffix("'s"))]
+    found = words[named[0] : named[-1] + 1] if named else []
+    return " ".join(filter(is_word, found)) if len(found) <= LONGEST_WHOLE else ""
 
 
 def classify_fragment(question: str) -> bool:
@@ -181,35 +303,75 @@ def _subject(history: Sequence[Exchange]) -> tuple[str, ...]:
 
 def _carry_over(words: Sequence[str], subject: Iterable[str]) -> tuple[str, ...]:
     """Terms of the subject that the question lacks, without duplicates."""
-    own = {stem(term) for term in content_words(words)}
-    return tuple(term for term in content_words([*subject]) if stem(term) not in own)
+    own = {stem(term) for term in words if is_word(term)}
+    return tuple({stem(term): term for term in subject if stem(term) not in own}.values())
 
 
 def _has_pointer(words: Sequence[str]) -> bool:
     """True if a pronoun of the question refers outside of it."""
     low = [word.lower() for word in words]
+    if any(_occurs(phrase, low) for phrase in lexicon.ANSWERED_BEFORE):
+        return True
     named = inside = False
     for place, word in enumerate(low):
-        if word in lexicon.CLAUSE or not is_word(word):
+        if word in lexicon.CLAUSE or not is_word(word) or _begins_gerund(low, place):
             # The referent of "it" after this word may be named earlier in the question.
             inside = inside or named
         elif word in lexicon.POINTING:
-            if _is_pronoun_use(low, place) and not (inside and word in lexicon.POINTING_INSIDE):
+            within = word in lexicon.POINTING_INSIDE and (inside or (word in _OWN_PARTS and _has_noun_subject(low)))
+            if _is_pronoun_use(low, place) and not within:
                 return True
         else:
             named = named or not is_stop_word(word)
     return False
 
 
+def _occurs(phrase: Sequence[str], low: Sequence[str]) -> bool:
+    size = len(phrase)
+    return any(tuple(low[place : place + size]) == tuple(phrase) for place in range(len(low) - size + 1))
+
+
+def _begins_gerund(low: Sequence[str], place: int) -> bool:
+    """True for "before" in "cache a response before returning it"."""
+    return low[place] in _BEFORE_GERUND and any(word.endswith("ing") for word in low[place + 1 : place + 2])
+
+
+def _has_noun_subject(low: Sequence[str]) -> bool:
+    """True if a noun follows the auxiliary: "does a blueprint register its routes"."""
+    verb = next((place for place, word in enumerate(low) if word in _AUXILIARIES), None)
+    after = [word for word in low[verb + 1 :] if word not in {"a", "an", "the"}][:1] if verb is not None else []
+    return any(is_word(word) and not is_stop_word(word) for word in after)
+
+
 def _is_pronoun_use(low: Sequence[str], place: int) -> bool:
     """True if the word is a referring pronoun here: "that" and "one" often are not, and "it" may be a dummy subject."""
     before = low[place - 1] if place else "."
     rest = low[place + 1 :]
+    ends = not rest or not is_word(rest[0])
     match low[place]:
         case "that":
-            return before in lexicon.BEFORE_THAT or not is_word(before) or not rest or not is_word(rest[0])
+            return _points_with_that(low[:place], ends=ends)
         case "it" | "it's":
-            return not (lexicon.AFTER_EMPTY_IT.intersection(rest[:3]) and {"to", "that", "if"}.intersection(rest))
+            return not (
+                lexicon.AFTER_EMPTY_IT.intersection(rest[:3]) and {"to", "that", "if", "when"}.intersection(rest)
+            )
         case "one":
-            return not rest or rest[0] not in {"of", "more", "day", "time", "month", "year"}
+            follows = not ends and (rest[0] == "of" or not is_stop_word(rest[0]))
+            return not follows and before not in _AUXILIARIES and rest[:1] not in (["more"], ["time"])
+        case "this" | "these":
+            quoted = ":" in rest[:3] and not ends
+            return not quoted and not (rest and rest[0] in lexicon.THE_BOOK)
+        case "both":
+            return "and" not in rest
     return True
+
+
+def _points_with_that(before: Sequence[str], *, ends: bool) -> bool:
+    """True if "that" after these words is a pronoun or a determiner, not a conjunction."""
+    last = before[-1] if before else "."
+    if last in {"know", "mean", "so", "but"}:
+        return ends
+    if last in lexicon.ACTS:
+        # "How do I use that option?", but not "a call that returns".
+        return ends or len(before) < 2 or before[-2] in lexicon.WILLING
+    return last in lexicon.BEFORE_THAT or last in {"if", "when"} or not is_word(last) or ends

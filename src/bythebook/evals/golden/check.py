@@ -61,7 +61,7 @@ class GoldenChecker:
                 response = await self._pipeline.ask(AgentRequest(question.question), history=history)
                 cited = response.citations
                 titles, chunks = tuple(c.title for c in cited), tuple(c.chunk_id for c in cited)
-                history.append(Exchange(question.question, response.answer, titles, chunks))
+                history.append(Exchange(question.question, response.answer, titles, chunks, response.grounded))
                 if question.expected is not None:
                     results.append(self._judge(question, question.expected, response))
             progress("asking", done, len(conversations))
