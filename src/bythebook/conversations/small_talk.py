@@ -26,13 +26,14 @@ class Kind(IntEnum):
 # One language for each block: a phrase that several languages share belongs to the first.
 _PHRASES = {
     "en": {
-        Kind.ASSENT: "ok; okay; k; alright; all right; fine; good; great; nice; cool; perfect; awesome; excellent; wow; "
+        Kind.ASSENT: "ok; okay; alright; all right; fine; good; great; nice; cool; perfect; awesome; excellent; "
         "yes; yeah; yep; no; nope; sure; right; got it; i see; understood; makes sense; sounds good; that is all; "
-        "thats all; never mind; nevermind; sorry; hm; hmm; oh; test; testing",
+        "thats all; never mind; nevermind; sorry; hm; hmm; oh",
         Kind.GREETING: "hello; hi; hey; hiya; howdy; hello there; hi there; hey there; greetings; good morning; "
         "good afternoon; good evening; good day; whats up; how are you; how are you doing; how do you do; "
-        "nice to meet you; hello world; hello everyone; hi all; hi everyone; hi bot; hello bot",
-        Kind.THANKS: "thanks; thank you; thx; ty; cheers; thanks a lot; many thanks; thanks so much; thank you so much; "
+        "nice to meet you; hello everyone; hi all; hi everyone; hi bot; hello bot",
+        Kind.THANKS: "thanks; thank you; thx; ty; cheers; thanks a lot; many thanks; thanks so much; "
+        "thank you so much; "
         "thank you very much; thanks very much; thanks again; thank you again; thanks for your help; "
         "thank you for your help; thanks for the help; that helped; that was helpful; that helps; very helpful; "
         "much appreciated",
@@ -42,7 +43,7 @@ _PHRASES = {
         "what do you do; what can i ask; what can i ask you; what can i ask here; what should i ask; how can you help; "
         "how can you help me; can you help me; can you help; what can you help me with; what can you help with; "
         "how do you work; who made you; are you a bot; are you a robot; are you human; are you an ai; are you real; "
-        "what is this; what do you know; introduce yourself; tell me about yourself; what can you tell me; "
+        "what do you know; introduce yourself; tell me about yourself; what can you tell me; "
         "i need help; help me; i have a question; can i ask a question; can i ask you something",
     },
     "de": {
@@ -51,13 +52,13 @@ _PHRASES = {
         "wie geht es dir; wie gehts; wie geht es ihnen; hallo zusammen",
         Kind.THANKS: "danke; danke schon; dankeschon; vielen dank; danke sehr; herzlichen dank; besten dank; "
         "danke dir; danke fur die hilfe; danke fur deine hilfe",
-        Kind.FAREWELL: "tschuss; auf wiedersehen; bis bald; bis spater; ciao; gute nacht; schonen tag; schonen tag noch",
+        Kind.FAREWELL: "tschuss; auf wiedersehen; bis bald; bis spater; ciao; gute nacht; schonen tag noch",
         Kind.IDENTITY: "wer bist du; wer sind sie; was bist du; was kannst du; was konnen sie; was machst du; "
         "wie heisst du; wie kannst du helfen; wie kannst du mir helfen; kannst du mir helfen; konnen sie mir helfen; "
         "was kann ich fragen; was kann ich dich fragen; bist du ein bot",
     },
     "fr": {
-        Kind.ASSENT: "daccord; oui; non; tres bien; parfait; bien; compris; ca marche; genial; super merci bien",
+        Kind.ASSENT: "daccord; oui; non; tres bien; parfait; bien; compris; ca marche; genial",
         Kind.GREETING: "bonjour; salut; bonsoir; coucou; comment allez vous; comment ca va; ca va; comment vas tu",
         Kind.THANKS: "merci; merci beaucoup; merci bien; grand merci; mille mercis; merci a vous; merci a toi; "
         "je vous remercie; merci pour votre aide; merci pour ton aide",

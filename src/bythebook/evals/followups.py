@@ -59,6 +59,8 @@ async def _search(subject: BookUnderTest, question: EvalQuestion) -> Row:
     """What is found by the last turn, by our rewrite (as several searches and as one), and by the human rewrite."""
     last, rewrite, history = _parse_turn(question)
     ours = make_standalone(last, history)
+    if ours.alternative and not await subject.covers(ours.text):
+        ours = ours.alternative
     texts = {"last_turn": (last,), "ours": ours.every, "ours_in_one_search": (ours.text,), "rewrite": (rewrite,)}
     return {name: await subject.search_documents(searches) for name, searches in texts.items()}
 

@@ -23,6 +23,7 @@ from bythebook.index import NO_FILTERS
 from bythebook.index.provider import IndexSnapshot
 from bythebook.ingest import IngestReport
 from bythebook.qa.pipeline import AnswerPipeline
+from bythebook.retrieval.evidence import score_evidence
 from bythebook.retrieval.reranker import MAX_READ_PASSAGES
 from bythebook.retrieval.retriever import candidate_limit, rank_candidates, rewrite_query
 from bythebook.settings import Settings
@@ -92,6 +93,12 @@ class BookUnderTest:
         limit = candidate_limit(queries)
         found = await rank_candidates(self.snapshot, queries, limit=limit, filters=NO_FILTERS)
         return [candidate.chunk_id for candidate in found]
+
+    async def covers(self, query: str) -> bool:
+        """Whether a reader would get an answer to this query."""
+        found = await self.book.retriever.retrieve(self.snapshot, query, top_k=5, filters=NO_FILTERS)
+        evidence = await score_evidence(self.snapshot, self.book.reader, found)
+        return evidence.confidence >= self.snapshot.calibration.cutoff
 
     async def documents_of(self, chunk_ids: Sequence[str]) -> list[str]:
         """The distinct documents of these chunks, in order."""

@@ -95,6 +95,11 @@ FINITE = frozenset(
 )
 """Words that make a clause. A short question without one is a fragment or a bare name."""
 
+REQUESTS = frozenset(
+    "tell give show explain describe list compare define summarize summarise help find discuss let make create".split()
+)
+"""Verbs that begin a whole request."""
+
 FRAGMENT = frozenset(
     """
     for in on with without from to at by via using as under inside outside only just not into onto per through during

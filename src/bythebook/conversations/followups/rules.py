@@ -106,7 +106,7 @@ _OPENING = re.compile(
 )
 _CORRECTION = re.compile(
     r"^(?:(?:(?:no|nope|nah|sorry|wait|actually|excuse me|not that|rather)\b[\s,.!:;–-]*)*(?:what\s+)?"
-    r"i(?:\s+actually|\s+really)?\s+(?:meant|mean|was asking|was talking|am asking|asked|am talking)\b"
+    r"i(?:\s+actually|\s+really)?\s+(?P<meant>meant|mean|was asking|was talking|am asking|asked|am talking)\b"
     r"(?:\s+(?:about|for|was|is))?"
     r"|(?:no|nope|nah|sorry|wait|rather|not that)(?:\s*[,.!:;–-]+|\s+(?=(?:the|in|on|for|with)\b))"
     r"|not\s+(?:the|for|in|on|with|about)\b[^,;]+[,;]\s*(?:but\b)?)[\s,:]*",
@@ -115,9 +115,17 @@ _CORRECTION = re.compile(
 _OF_AN_EXAMPLE = frozenset("in with using without".split())
 _ABOUT_AN_EXAMPLE = frozenset("mean means does did why when where which explain work works error wrong run".split())
 """Words of questions about an example that was shown."""
+_ADDING = frozenset("and or but".split())
+_CHANGING = re.compile(
+    r"\b(?:by the way|btw|(?:chang\w+|switch\w+|different|another|new) (?:\w+ ){0,4}?(?:subject|topic|question))\b"
+)
+"""Words that announce another subject."""
+_COMPARED = re.compile(r"(?P<before>.*)\b(?:differences?|differ|different|compared?) (?:with|from|to)\b(?P<after>.*)")
 _ATTACHED = frozenset("for in on with without only just not".split())
 """Words that begin a fragment even without a question mark. "Using proxies" may be a heading."""
 _AUXILIARIES = frozenset("do does did is are was were can could will would should must may might has have".split())
+_BEFORE_SUBJECT = _AUXILIARIES - frozenset("is are was were has have".split())
+_CHOOSING = frozenset("which this that the other another".split())
 _BEFORE_GERUND = frozenset("without before after by when while".split())
 _OWN_PARTS = frozenset("its their itself themselves".split())
 
@@ -130,9 +138,9 @@ class Dependence(Enum):
     EITHER = auto()
     """It names no subject and may be about the book as a whole: "How do I get started?"."""
     SOFTLY = auto()
-    """It can be understood alone, but may have the same subject."""
+    """It names a subject, but is no whole question, or continues with "and": "the client?", "And what is a proxy?"."""
     NOT = auto()
-    """It names its subject, or a subject new to the conversation."""
+    """It stands alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +191,10 @@ def _lean(question: str, history: Sequence[Exchange]) -> StandaloneQuestion:
     together = f"{question} {' '.join(carried)}".strip()
     own = content_words(words)
     searches = tuple(dict.fromkeys((question, together) if own else (together,)))
-    if leaning is not Dependence.FIRMLY:
-        depends = leaning is Dependence.EITHER
-        other = StandaloneQuestion(together if depends else question, depends=depends, searches=searches)
+    if leaning is Dependence.SOFTLY:
+        return StandaloneQuestion(question, searches=searches)
+    if leaning is Dependence.EITHER:
+        other = StandaloneQuestion(together, depends=True, searches=searches)
         return replace(alone, alternative=other if carried else None)
     unclear = not own and not carried
     return StandaloneQuestion(together, depends=bool(carried) or unclear, unclear=unclear, searches=searches)
@@ -203,24 +212,47 @@ def classify_dependence(words: Sequence[str], subject: Iterable[str]) -> Depende
         return Dependence.FIRMLY
     if not own:
         return Dependence.EITHER if lexicon.ABOUT_THE_BOOK.intersection(low) else Dependence.FIRMLY
+    if _CHANGING.search(" ".join(low)) or not _is_loose(words, own):
+        return Dependence.NOT
     # The question repeats the subject and so names it itself.
     again = {stem(term) for term in subject}.intersection(stem(term) for term in own)
     return Dependence.NOT if again else Dependence.SOFTLY
 
 
+def _is_loose(words: Sequence[str], own: Sequence[str]) -> bool:
+    """True if the question is no whole question of its own. A bare name without a question mark is a keyword search."""
+    low = [word.lower() for word in words if is_word(word)]
+    attached = low[0] in _ADDING or low[-1] == "here" if _is_whole(low) else words[-1] == "?"
+    return attached and len(own) <= FEW
+
+
 def _continues(words: Sequence[str], own: Sequence[str]) -> bool:
     """True if the question is attached to the previous one: by its opening, as a correction, or as a fragment."""
     low = [word.lower() for word in words if is_word(word)]
-    if _CORRECTION.match(" ".join(words)):
+    complete = _is_whole(low)
+    corrects = _CORRECTION.match(" ".join(words))
+    if (corrects and (not complete or corrects["meant"])) or _compares_with_it(low):
         return True
-    if len(own) > FEW:
-        return False
     joined = next((place for place, word in enumerate(low) if word not in lexicon.JOINING), 0)
-    if any(tuple(low[joined : joined + len(each)]) == each for each in lexicon.CONTINUED):
-        return True
+    for opening in lexicon.CONTINUED:
+        # "What else did Gauss do in 1801?" names its subject.
+        if tuple(low[joined : joined + len(opening)]) == opening:
+            return len(own) <= (FEW if "about" in opening else 1)
+    attached = joined > 0 or _is_attached(words) or not lexicon.CONTINUING.isdisjoint(low)
     # "So how do I install it?" is attached by nothing but its pronoun.
-    complete = not lexicon.FINITE.isdisjoint(low)
-    return not complete and (joined > 0 or _is_attached(words) or not lexicon.CONTINUING.isdisjoint(low))
+    return attached and not complete and len(own) <= FEW
+
+
+def _is_whole(low: Sequence[str]) -> bool:
+    """True for a question or a request with a verb, false for a fragment or a name."""
+    first = next((word for word in low if word not in lexicon.JOINING | lexicon.COURTESY), "")
+    return first in lexicon.REQUESTS or not lexicon.FINITE.isdisjoint(low)
+
+
+def _compares_with_it(low: Sequence[str]) -> bool:
+    """True for "What is the difference to a list?", which names only one of the two things."""
+    found = _COMPARED.search(" ".join(low))
+    return found is not None and not content_words(split_words(found["before"])) and bool(found["after"])
 
 
 def _is_attached(words: Sequence[str]) -> bool:
@@ -266,6 +298,8 @@ def _example(words: Sequence[str], history: Sequence[Exchange]) -> StandaloneQue
         return None
     named = [word for word in content_words(low) if word not in lexicon.OF_EXAMPLES | lexicon.EXAMPLES]
     after = low[place + 1 :]
+    if after[:1] == ["of"] and len(after) > 2:
+        return None
     added = " ".join(after) if named and after[:1] and after[0] in _OF_AN_EXAMPLE else ""
     if named and not added:
         return None
@@ -338,7 +372,7 @@ def _begins_gerund(low: Sequence[str], place: int) -> bool:
 
 def _has_noun_subject(low: Sequence[str]) -> bool:
     """True if a noun follows the auxiliary: "does a blueprint register its routes"."""
-    verb = next((place for place, word in enumerate(low) if word in _AUXILIARIES), None)
+    verb = next((place for place, word in enumerate(low) if word in _BEFORE_SUBJECT), None)
     after = [word for word in low[verb + 1 :] if word not in {"a", "an", "the"}][:1] if verb is not None else []
     return any(is_word(word) and not is_stop_word(word) for word in after)
 
@@ -350,14 +384,17 @@ def _is_pronoun_use(low: Sequence[str], place: int) -> bool:
     ends = not rest or not is_word(rest[0])
     match low[place]:
         case "that":
-            return _points_with_that(low[:place], ends=ends)
+            defined = not {"which", "that", "who"}.isdisjoint(rest)
+            return not defined and _points_with_that(low[:place], ends=ends)
         case "it" | "it's":
             return not (
                 lexicon.AFTER_EMPTY_IT.intersection(rest[:3]) and {"to", "that", "if", "when"}.intersection(rest)
             )
         case "one":
             follows = not ends and (rest[0] == "of" or not is_stop_word(rest[0]))
-            return not follows and before not in _AUXILIARIES and rest[:1] not in (["more"], ["time"])
+            return before in _CHOOSING or (
+                not follows and before not in _AUXILIARIES and rest[:1] not in (["more"], ["time"])
+            )
         case "this" | "these":
             quoted = ":" in rest[:3] and not ends
             return not quoted and not (rest and rest[0] in lexicon.THE_BOOK)

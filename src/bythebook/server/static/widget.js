@@ -428,23 +428,30 @@
       this.coming = [];
     }
 
-    conclude({ id, answer, html, citations, sources }) {
+    conclude({ id, answer, html, citations, sources, outcome, suggestions }) {
       this.coming = [];
       this.assistant.book.remember("asking", null);
       const sections = Object.fromEntries(sources.map((source) => [source.chunk_id, source.heading_hierarchy]));
-      this.show({ id, text: answer, html, citations, sections });
+      this.show({ id, text: answer, html, citations, sections, questions: outcome === "clarify" ? suggestions : [] });
       this.say("");
       this.assistant.tell(this.words.ready);
     }
 
     /** Show a complete answer, new or from the history. */
-    show({ id, text, html, citations, sections = {} }) {
+    show({ id, text, html, citations, sections = {}, questions = [] }) {
       this.id = id;
       this.text = text;
       this.citations = new Map(citations.map((citation) => [String(citation.number), citation]));
       this.answer.replaceChildren(build(html));
+      this.offer(questions);
       if (citations.length) this.below.append(this.listed(citations, sections));
       this.below.append(this.actions());
+    }
+
+    /** Make the questions that an answer lists clickable: a click asks them. */
+    offer(questions) {
+      const items = [...this.answer.querySelectorAll("li")].slice(-questions.length || Infinity);
+      items.forEach((item, at) => item.replaceChildren(this.assistant.offered(questions[at])));
     }
 
     listed(citations, sections) {
@@ -754,7 +761,8 @@
         if (message.role !== "assistant" || at === 0) continue;
         const turn = new Turn(this, said[at - 1].content);
         const { content, html, citations, metadata } = message;
-        turn.show({ id: metadata.response_id, text: content, html, citations, sections: metadata.sections });
+        const { response_id: id, sections, questions } = metadata;
+        turn.show({ id, text: content, html, citations, sections, questions });
         earlier.push(turn.node);
       }
       // Insert it before a question that was asked during loading.
@@ -766,11 +774,15 @@
 
     suggest() {
       if (this.thread.childElementCount) return;
-      const offered = this.questions.map((text) =>
-        el("button", { type: "button", className: "offer", dir: "auto", onclick: () => this.ask(text) }, text));
+      const offered = this.questions.map((text) => this.offered(text));
       this.thread.append(
         el("div", { className: "welcome" }, icon("book"), el("p", {}, this.words.hello), el("div", { className: "offers" }, ...offered)),
       );
+    }
+
+    /** A question as a button that asks it. */
+    offered(text) {
+      return el("button", { type: "button", className: "offer", dir: "auto", onclick: () => this.ask(text) }, text);
     }
 
     submit() {
