@@ -51,6 +51,22 @@ async def test_a_conversation_survives_a_page_reload(book: ServedBook, window: O
         assert one.troubles == []
 
 
+async def test_the_questions_after_small_talk_are_asked_by_a_click(book: ServedBook, window: Opening) -> None:
+    async with window() as one:
+        page = one.page
+        await page.goto(book.url)
+        await page.get_by_role("textbox").fill("hallo")
+        await page.get_by_role("textbox").press("Enter")
+        await expect(page.locator(".answer")).to_contain_text("Hallo!")
+        await expect(page.locator(".answer li .offer")).to_have_count(3)
+        await page.reload()
+        await expect(page.locator(".answer li .offer")).to_have_count(3)
+        question = await page.locator(".answer li .offer").first.inner_text()
+        await page.locator(".answer li .offer").first.click()
+        await expect(page.get_by_role("article", name=question).locator(".sources")).to_be_visible()
+        assert one.troubles == []
+
+
 async def test_a_streamed_answer_is_shown_and_can_be_stopped(book: ServedBook, model: Part, window: Opening) -> None:
     model.reply = ScriptedReply(f"{HORN}. [1]\n\n- It is loud.\n- " + "It is heard far away. " * 40, delay_token=0.2)
     async with window() as one:
