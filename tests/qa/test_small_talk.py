@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 
 import pytest
 
 from bythebook import AgentRequest, Book, Outcome
 from bythebook.answers import AnswerCompleted, SourcesFound
 from bythebook.answers.extractive import CLARIFY
+from bythebook.errors import RetrievalError
 from bythebook.testing import ScriptedServer, cooperative_model
 
 Opened = Callable[..., AbstractAsyncContextManager[Book]]
@@ -30,6 +32,15 @@ async def test_small_talk_gets_a_friendly_line_with_three_questions_of_the_book(
         assert not response.retrieval_performed
         assert not any(isinstance(event, SourcesFound) for event in events)
         assert (await book.ask(response.suggestions[0])).outcome is Outcome.ANSWERED
+
+
+async def test_small_talk_is_replied_to_even_if_no_question_is_found(opened: Opened) -> None:
+    async def fail() -> tuple[str, ...]:
+        raise RetrievalError("the index does not respond")
+
+    async with opened(None) as book:
+        response = await replace(book.extractive_pipeline(), suggest_questions=fail).ask(AgentRequest("hello"))
+    assert (response.answer, response.outcome, response.suggestions) == ("Hello!", Outcome.CLARIFY, ())
 
 
 async def test_no_model_is_called_for_small_talk(opened: Opened) -> None:

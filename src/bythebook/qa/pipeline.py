@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from bythebook.answers import (
 )
 from bythebook.answers.extractive import CLARIFY, Quote, extract
 from bythebook.concurrency import fair_yield
+from bythebook.errors import BookError
 from bythebook.llm import GenerationResult, GenerationStarted
 from bythebook.qa.instrumentation import instrument
 from bythebook.qa.request import RequestContext, Stage, StageTimer
@@ -168,8 +169,11 @@ class AnswerPipeline:
         """A question back; for small talk, a friendly line with questions that the book answers."""
         if context.small_talk is None:
             return context.finish(Outcome.CLARIFY, CLARIFY)
-        async with context.timer.limit(Stage.SEARCHING):
-            questions = (await self.suggest_questions())[:_SUGGESTED]
+        questions: tuple[str, ...] = ()
+        # The line is friendly without questions, too: finding them may take longer than the reader waits.
+        with suppress(BookError):
+            async with context.timer.limit(Stage.SEARCHING):
+                questions = (await self.suggest_questions())[:_SUGGESTED]
         return context.finish(Outcome.CLARIFY, context.small_talk.reply(questions), suggestions=questions)
 
     async def _retrieve_passages(self, context: RequestContext) -> None:
