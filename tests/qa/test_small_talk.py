@@ -34,13 +34,13 @@ async def test_small_talk_gets_a_friendly_line_with_three_questions_of_the_book(
         assert (await book.ask(response.suggestions[0])).outcome is Outcome.ANSWERED
 
 
-async def test_small_talk_is_replied_to_even_if_no_question_is_found(opened: Opened) -> None:
+async def test_small_talk_is_replied_to_even_if_its_questions_cannot_be_checked(opened: Opened) -> None:
     async def fail() -> tuple[str, ...]:
         raise RetrievalError("the index does not respond")
 
     async with opened(None) as book:
         response = await replace(book.extractive_pipeline(), suggest_questions=fail).ask(AgentRequest("hello"))
-    assert (response.answer, response.outcome, response.suggestions) == ("Hello!", Outcome.CLARIFY, ())
+    assert (response.outcome, len(response.suggestions)) == (Outcome.CLARIFY, 3)
 
 
 async def test_no_model_is_called_for_small_talk(opened: Opened) -> None:

@@ -24,6 +24,7 @@ from bythebook.errors import BookError
 from bythebook.llm import GenerationResult, GenerationStarted
 from bythebook.qa.instrumentation import instrument
 from bythebook.qa.request import RequestContext, Stage, StageTimer
+from bythebook.qa.suggestions import propose_questions
 from bythebook.qa.turn_recorder import TurnContext, TurnRecorder
 from bythebook.retrieval.evidence import Evidence, score_evidence
 from bythebook.retrieval.retriever import Retrieval, Retriever, pin_chunk, selection_result
@@ -169,11 +170,11 @@ class AnswerPipeline:
         """A question back; for small talk, a friendly line with questions that the book answers."""
         if context.small_talk is None:
             return context.finish(Outcome.CLARIFY, CLARIFY)
-        questions: tuple[str, ...] = ()
-        # The line is friendly without questions, too: finding them may take longer than the reader waits.
+        # Checking that the book answers them may take longer than the reader waits.
+        questions = propose_questions(context.snapshot)[:_SUGGESTED]
         with suppress(BookError):
             async with context.timer.limit(Stage.SEARCHING):
-                questions = (await self.suggest_questions())[:_SUGGESTED]
+                questions = (await self.suggest_questions())[:_SUGGESTED] or questions
         return context.finish(Outcome.CLARIFY, context.small_talk.reply(questions), suggestions=questions)
 
     async def _retrieve_passages(self, context: RequestContext) -> None:

@@ -45,6 +45,11 @@ async def introduce(snapshot: IndexSnapshot, embedder: Embedder, retriever: Retr
     return Introduction(name or (first.title if first else ""), tuple(sections), tuple(questions[:MOST_QUESTIONS]))
 
 
+def propose_questions(snapshot: IndexSnapshot) -> tuple[str, ...]:
+    """Questions from the headings of the book, without a check that each is answered."""
+    return tuple(_spread(snapshot.catalog.table_of_contents())[:MOST_QUESTIONS])
+
+
 async def _evidence(
     snapshot: IndexSnapshot, embedder: Embedder, retriever: Retriever, question: str
 ) -> Evidence | None:
