@@ -6,7 +6,7 @@ import pytest
 
 from bythebook.conversations.small_talk import Kind, SmallTalk, find_small_talk
 
-SAID = {
+SAID: dict[str, dict[Kind, tuple[str, ...]]] = {
     "en": {
         Kind.ASSENT: ("ok", "Okay!", "great, got it", "yes please"),
         Kind.GREETING: ("hello", "Hi there", "hey!", "Good morning", "Hi, how are you?"),
