@@ -10,7 +10,7 @@ WORKDIR /src
 # What changes least comes first: an edit of the code does not fetch the libraries or the model again.
 COPY requirements-server.lock ./
 RUN pip install --require-hashes --requirement requirements-server.lock
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY src src
 COPY docs docs
 RUN pip install --no-deps --no-build-isolation . \

