@@ -112,7 +112,12 @@ def describe_models(cache: Path, identity: EmbedderId) -> tuple[ModelStatus, ...
     embedder = LOCAL_MODELS.get(identity.model, DEFAULT_MODEL).spec
     return tuple(
         ModelStatus(
-            spec.title, spec.purpose, spec.license, spec.author, installed=is_installed(cache, spec), fallback=spec.fallback
+            spec.title,
+            spec.purpose,
+            spec.license,
+            spec.author,
+            installed=is_installed(cache, spec),
+            fallback=spec.fallback,
         )
         for spec in (embedder, RERANKER)
     )

@@ -6,7 +6,7 @@ import asyncio
 import json
 import shutil
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from bythebook.answers import Outcome
 from bythebook.book import Book
 from bythebook.embeddings import EmbedderId
 from bythebook.errors import BookError, CohereAPIError, ConfigurationError, ProviderAuthError, RateLimited
+from bythebook.retrieval.reranker import BUDGETS
 from bythebook.settings import Settings
 from bythebook.testing import (
     EmbeddingFault,
@@ -92,6 +93,19 @@ async def test_a_question_is_embedded_once_and_then_cached(
     assert all(0.0 <= source.score <= 1.0 for source in answer.sources)
     assert len(server.requests) <= 2 + 4
     assert server.counters["texts"] == 0
+
+
+async def test_in_a_crowd_the_local_embedder_scores_the_evidence(
+    made: tuple[Path, ScriptedEmbeddings], model_folder: Path
+) -> None:
+    async with serving() as server, opened(server, made[0], model_folder) as book:
+        assert book.reranker is not None
+        with ExitStack() as crowd:
+            for _ in range(BUDGETS[-1][0]):
+                crowd.enter_context(book.reranker.budget())
+            answer, refused = await book.ask(QUESTION), await book.ask(FOREIGN)
+    assert (answer.metadata.reading, answer.outcome) == ("none", Outcome.ANSWERED)
+    assert refused.outcome is Outcome.REFUSED
 
 
 async def test_answers_are_verified_without_the_service(

@@ -64,7 +64,10 @@ def random_granite() -> tuple[ModelSpec, bytes]:
 
 def random_minilm() -> tuple[ModelSpec, dict[str, bytes]]:
     """The same for MiniLM."""
-    files = {"model.safetensors": save(reference_bert.random_weights(seed=2)), "tokenizer.json": json.dumps(WORD_PIECES).encode()}
+    files = {
+        "model.safetensors": save(reference_bert.random_weights(seed=2)),
+        "tokenizer.json": json.dumps(WORD_PIECES).encode(),
+    }
     digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
     return replace(MINILM, files=digests), files
 

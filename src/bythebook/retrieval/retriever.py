@@ -128,8 +128,8 @@ class Retriever:
         self, embedder: Embedder, *, rescorer: Embedder | None = None, reranker: Reranker | None = None
     ) -> None:
         self._embedder = embedder
-        self._rescorer = None if reranker else rescorer
-        """The model that scores the evidence, if it is not `embedder` and there is no reranker."""
+        self._rescorer = rescorer
+        """The model that scores the evidence of passages that the reranker has not read, if it is not `embedder`."""
         self._reranker = reranker
         self._cache: OrderedDict[tuple[str, str, tuple[str, ...], int, Filters, ReadingLevel], Retrieval] = (
             OrderedDict()
@@ -155,7 +155,10 @@ class Retriever:
                 return found
             texts = rewrite_query(snapshot, (query, *extra_queries), tokenizer=self._rescorer or self._embedder)
             depth = max(top_k, MAX_READ_PASSAGES) if budget.passage_tokens else top_k
-            found = await self._search(snapshot, texts, top_k=depth, filters=filters, stage_timeout=stage_timeout)
+            rescorer = None if budget.passage_tokens else self._rescorer
+            found = await self._search(
+                snapshot, texts, top_k=depth, filters=filters, rescorer=rescorer, stage_timeout=stage_timeout
+            )
             if self._reranker and budget.passage_tokens:
                 async with stage_timeout("reranking"):
                     found = await _rerank(self._reranker, found, budget, top_k=top_k)
@@ -183,6 +186,7 @@ class Retriever:
         *,
         top_k: int,
         filters: Filters,
+        rescorer: Embedder | None,
         stage_timeout: StageTimeout,
     ) -> Retrieval:
         started = time.perf_counter()
@@ -198,7 +202,7 @@ class Retriever:
                 found = await rank_candidates(snapshot, searches, limit=_MANY_CANDIDATES, filters=filters)
                 results = await _choose_distinct(snapshot, found, vectors[0], top_k)
             context = RetrievalContext(query=texts[0], results=results, filter_applied=str(filters))
-            rescored = await rescore(self._rescorer, context) if self._rescorer else None
+            rescored = await rescore(rescorer, context) if rescorer else None
         searched = time.perf_counter()
         return Retrieval(context, vectors[0], (embedded - started) * 1000, (searched - embedded) * 1000, rescored)
 
