@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from bythebook.models import MODELS
+
 ROOT = Path(__file__).parents[1]
 LOCKS = sorted(ROOT.glob("requirements*.lock"))
 _PIN = re.compile(r"(?P<name>[a-z0-9._-]+)(?:\[[a-z,]+\])?==(?P<version>[^\s;\\]+)")
@@ -120,3 +122,11 @@ def test_optional_dependencies_are_imported_only_where_they_are_used() -> None:
         if name.partition(".")[0] in OPTIONAL
     ]
     assert not wrong
+
+
+def test_the_notice_names_each_local_model_and_is_distributed() -> None:
+    notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
+    for spec in MODELS:
+        assert all(part in notice for part in (spec.title, spec.wheel.replace("==", " "), *spec.files))
+    licences = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["license-files"]
+    assert licences == ["LICENSE", "NOTICE"]

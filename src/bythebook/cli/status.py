@@ -38,14 +38,9 @@ def _print_status(shown: BookStatus) -> None:
         print_field("Kept", f"{kept.collection} on {kept.url}{' (another program fills it)' if kept.attached else ''}")
     print_field("Embedder", f"{shown.model} ({shown.dimension} dimensions)")
     for number, model in enumerate(shown.models):
-        state = (
-            ""
-            if model.installed
-            else f"; not installed: {model.fallback}; run 'bythebook model download {model.title}'"
-        )
-        print_field(
-            "" if number else "Models", f"{model.title} {model.purpose} ({model.license}, {model.author}){state}"
-        )
+        remedy = f"not installed: {model.fallback}; run 'bythebook model download {model.title}'"
+        state = model.purpose if model.installed else remedy
+        print_field("" if number else "Models", f"{model.title} ({model.license}, {model.author}): {state}")
     print_field("On disk", f"{shown.size_bytes / 1e6:.1f} MB")
     for source in shown.sources:
         print_field(

@@ -64,7 +64,7 @@ RERANKER = ModelSpec(
     },
     download_mb=73,
     license="Apache-2.0",
-    author="cross-encoder (sentence-transformers)",
+    author="sentence-transformers",
     fallback="passages are ranked without it",
 )
 MODELS = (GRANITE, RERANKER, MINILM)
