@@ -1,4 +1,4 @@
-# A server with its embedding model inside: it starts without a network. docs/docker.md says how to run it.
+# A server with the local models inside: it starts without a network. docs/docker.md says how to run it.
 FROM python:3.11-slim AS build
 
 ENV PIP_NO_CACHE_DIR=1 \

@@ -102,7 +102,10 @@ class Book:
         say: Callable[[str], None] = _ignore_message,
         pending_session: PendingSession | None = None,
     ) -> Self:
-        """A book with these settings. Nothing is opened before the context is entered; `say` gets download messages."""
+        """A book with these settings. Nothing is opened before the context is entered; `say` gets download messages.
+
+        `pending_session` is the session of the default model, if its loading has begun.
+        """
         return cls(settings, say=say, pending_session=pending_session)
 
     async def __aenter__(self) -> Self:
@@ -126,8 +129,10 @@ class Book:
             opening = installed_reranker(folder, fetch=fetch, say=self._say)
             reranker = asyncio.create_task(stack.enter_async_context(opening))
             stack.callback(reranker.cancel)
+            # The session was begun before the book's model was known.
+            pending = self._pending_session if self._local_model is DEFAULT_MODEL else None
             self._local = await stack.enter_async_context(
-                installed_embedder(folder, self._local_model, say=self._say, pending=self._pending_session)
+                installed_embedder(folder, self._local_model, say=self._say, pending=pending)
             )
             self.reranker = await reranker
             self.reader: Embedder = CachedEmbedder(self._local)

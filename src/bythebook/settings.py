@@ -70,7 +70,7 @@ class Settings:
     """All settings. A table in `bythebook.toml` is a prefix: `[chunk] tokens` is `chunk_tokens`."""
 
     data_dir: Path = _setting(Path(".bythebook"), "The folder for all files of this book.")
-    model_folder: Path = _setting(_default_model_folder, "The folder for embedding models, shared between books.")
+    model_folder: Path = _setting(_default_model_folder, "The folder of the local models, shared between books.")
     book_name: str = _setting("", "The name that readers see. Empty: the title of the first page.")
     page_token: str = _setting("", "The site token of the server's own chat page. Needed if the server requires keys.")
     site_url: str = _setting("", "The base URL of the published pages. Empty: links open the source files.")

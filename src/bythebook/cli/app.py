@@ -41,7 +41,7 @@ app.command()(demo.demo)
 app.add_typer(evaluate.app, name="eval", help="Golden questions, and evaluation on datasets.")
 app.add_typer(keys.app, name="keys", help="API keys and site tokens.")
 app.add_typer(index.app, name="index", help="Generations of the book on this disk and on a Qdrant server.")
-app.add_typer(model.app, name="model", help="The local embedding model.")
+app.add_typer(model.app, name="model", help="The local models.")
 
 
 @app.callback(invoke_without_command=True)
