@@ -62,6 +62,39 @@ def normalize_text(text: str) -> str:
     return "\n".join(line for line in lines if line)
 
 
+_TITLE_AND_TARGET = re.compile(r"(.*[^\s<])\s*<[^<>]*>", re.DOTALL)
+_BRACES = re.compile(r"(?<!\\)[{}]")
+
+
+def format_role(role: str, text: str) -> str:
+    """What Sphinx shows of a role: the title of `title <target>`, `c` of `~a.b.c`, `a.b` of `.a.b` and of `!a.b`."""
+    role = role.lower().rpartition(":")[2]
+    if role in _ICON_ROLES or role.startswith("material-"):
+        return ""
+    titled = _TITLE_AND_TARGET.fullmatch(text)
+    if titled:
+        return titled[1]
+    if role in _TEXT_ROLES:
+        return _TEXT_ROLES[role].sub("", text)
+    words = text.removeprefix("!")
+    if not _SYMBOL.fullmatch(words):
+        return words
+    words = words[1:].rpartition(".")[2] if words.startswith("~") else words.lstrip(".")
+    return f"{words}()" if role in ("func", "meth") and not words.endswith(")") else words
+
+
+_ICON_ROLES = frozenset("octicon fa fas fab far fa-solid fa-brands fa-regular".split())
+_TEXT_ROLES = {
+    "abbr": re.compile(r"\s*\(.*\)$"),
+    "file": _BRACES,
+    "samp": _BRACES,
+    "guilabel": re.compile("&"),
+    "menuselection": re.compile("&"),
+}
+"""What is not shown of the text of a role."""
+_SYMBOL = re.compile(r"[~.]?[\w.]+(?:\(.*\)|\[.*\])?")
+
+
 def format_code_block(code: str, *, language: str = "") -> str:
     """A code block whose fence is longer than any fence inside it. Empty if there is no code."""
     code = _INVISIBLE.sub("", code).replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")
@@ -130,6 +163,11 @@ class DocumentWriter:
         text = format_table(rows)
         if text:
             self._add(DocumentPart(BlockKind.TABLE, text))
+
+    def extend(self, parts: Iterable[DocumentPart]) -> None:
+        """Write the parts of another document."""
+        for part in parts:
+            self._add(part)
 
     def open_item(self, marker: str) -> None:
         """Begin a list item. It contains everything written before `close_item`."""
