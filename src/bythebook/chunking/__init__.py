@@ -29,6 +29,8 @@ class Chunk:
     """When its page was last modified, according to the source."""
     fence: str = ""
     """The opening line of the code block in which the text begins, if a code block had to be split."""
+    table_header: str = ""
+    """The header of the table in which the text begins, as two lines of Markdown, if a table had to be split."""
 
     @property
     def embedded(self) -> str:

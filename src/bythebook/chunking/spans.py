@@ -62,6 +62,36 @@ def find_open_fence(text: str) -> str:
     return fence
 
 
+_MAX_LABEL = 80
+_SENTENCE_MARK = re.compile(r"[.!?。！？…;,][\"'”’)\]]*$")
+
+
+def is_lead(line: str) -> bool:
+    """Whether a line only introduces what follows: it ends in a colon, or is a label such as the name of a tab."""
+    line = line.strip()
+    return line.endswith((":", "：")) or (0 < len(line) <= _MAX_LABEL and not _SENTENCE_MARK.search(line))
+
+
+def is_list_item(line: str) -> bool:
+    return _ITEM.match(line) is not None
+
+
+def table_header(table: str) -> str:
+    """The header and the rule below it at the start of a table, as two lines; empty if it has none."""
+    header, _, rest = table.partition("\n")
+    rule = rest.partition("\n")[0]
+    return f"{header}\n{rule}" if "|" in header and "-" in rule and _TABLE_RULE.match(rule) else ""
+
+
+def find_table_header(text: str, start: int, *, before: str = "") -> str:
+    """The header of the table row at `start`; empty if the row is the header. `before`: the chunk's `table_header`."""
+    begin = text.rfind("\n", 0, start) + 1
+    while begin and text.startswith("|", text.rfind("\n", 0, begin - 1) + 1):
+        begin = text.rfind("\n", 0, begin - 1) + 1
+    header = table_header(text[begin:]) or (before if begin == 0 else "")
+    return "" if header and text[start:].startswith(header) else header
+
+
 def _lines(text: str) -> Iterator[tuple[int, int]]:
     return (match.span() for match in re.finditer(r"[^\n]+", text))
 

@@ -36,6 +36,8 @@ class RetrievalResult:
     """The offset of the text in its page."""
     fence: str = ""
     """The opening line of a code block that was split before this text."""
+    table_header: str = ""
+    """The header of a table that was split before this text, as two lines of Markdown."""
 
     def __post_init__(self) -> None:
         if not self.text.strip():

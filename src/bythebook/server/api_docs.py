@@ -182,6 +182,7 @@ PASSAGE: Example = {
     "rerank_score": 1.41,
     "start": 111,
     "fence": "",
+    "table_header": "",
 }
 CONTEXT: Example = {
     "query": "fog horn",
