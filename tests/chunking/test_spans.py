@@ -96,10 +96,10 @@ TABLE = "| a | b |\n| --- | --- |\n| 1 | 2 |\n| 3 | 4 |"
 @pytest.mark.parametrize(
     ("text", "row", "before", "header"),
     [
-        pytest.param(f"Text:\n\n{TABLE}\n\nText", "| 3", "", TABLE[:24], id="in the text"),
+        pytest.param(f"Text:\n\n{TABLE}\n\nText", "| 3", "", TABLE[:23], id="in the text"),
         pytest.param(TABLE, "| a", "", "", id="the header itself"),
-        pytest.param("| 5 | 6 |\n| 7 | 8 |", "| 7", TABLE[:24], TABLE[:24], id="before the text"),
-        pytest.param(f"| 5 | 6 |\n\n{TABLE.upper()}", "| 3", TABLE[:24], TABLE[:24].upper(), id="of a second table"),
+        pytest.param("| 5 | 6 |\n| 7 | 8 |", "| 7", TABLE[:23], TABLE[:23], id="before the text"),
+        pytest.param(f"| 5 | 6 |\n\n{TABLE.upper()}", "| 3", TABLE[:23], TABLE[:23].upper(), id="of a second table"),
         pytest.param("| 5 | 6 |", "| 5", "", "", id="unknown"),
     ],
 )
