@@ -76,7 +76,7 @@ class _Glyph(NamedTuple):
     y: float
     is_gap: bool = False
     """True for the spaces and line breaks that PDFium generates where characters are far apart."""
-    index: int = -1
+    number: int = -1
     """Its number on the page, from which PDFium finds its box."""
 
     def continues(self, other: _Glyph) -> bool:
@@ -133,7 +133,7 @@ def _read_glyphs(textpage: pypdfium2.PdfTextPage) -> Iterator[_Glyph]:
             (matrix.a, matrix.b, matrix.c, matrix.d),
             x.value,
             y.value,
-            index=index,
+            number=index,
         )
         yield last
 
@@ -150,7 +150,7 @@ def _restore_spaces(textpage: pypdfium2.PdfTextPage, glyphs: Iterable[_Glyph]) -
     box, last = pdfium.FS_RECTF(), None
     for glyph in glyphs:
         if last is not None and glyph.continues(last) and max(glyph.char, last.char) < _FIRST_IDEOGRAPH:
-            pdfium.FPDFText_GetLooseCharBox(textpage.raw, last.index, box)
+            pdfium.FPDFText_GetLooseCharBox(textpage.raw, last.number, box)
             if glyph.x - box.right > _MIN_SPACE * glyph.size * math.hypot(*glyph.matrix[2:]):
                 yield last._replace(char=" ", is_gap=True)
         yield glyph
