@@ -180,6 +180,14 @@ def test_the_later_parts_of_a_long_table_know_its_header() -> None:
     assert all(chunk.text.startswith("| ") and "lamp" not in chunk.text for chunk in rest)
 
 
+def test_a_chunk_knows_the_inline_code_of_its_text() -> None:
+    page = page_of(f"# T\n\n{prose(30)}\n\n- Run `trim()`.\n  - Then `burn --now`\n\n| a |\n| --- |\n| `oil` |")
+    found = [chunk.text[start:end] for chunk in chunks(page) for start, end in chunk.inline_code]
+
+    assert found == ["trim()", "burn --now", "oil"]
+    assert "`" not in page.text
+
+
 def test_splits_a_long_section_into_chunks_of_similar_size() -> None:
     sizes = [chunk.token_count for chunk in chunks(page_of("# T\n\n" + prose(440)), ChunkSizes(limit=100, headings=20))]
 

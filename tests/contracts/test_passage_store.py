@@ -130,6 +130,7 @@ async def test_returns_a_passage_bit_for_bit(store: PassageStore) -> None:
         created_at="",
         fence="````py",
         table_header="| a |\n| --- |",
+        inline_code=((0, 3), (4, 9)),
     )
     await store.update(put=[*ALL, strange], drop=[])
     wanted = [strange, HORN]

@@ -249,9 +249,18 @@ def _make_chunk(page: Page, section: _Section, pieces: list[_Piece], *, index: i
         created_at=page.modified_at,
         fence=pieces[0].fence,
         table_header=pieces[0].table_header,
+        inline_code=tuple(_find_inline_code(section.blocks, start, start + len(text))),
     )
     seen[content_hash] += 1
     return chunk
+
+
+def _find_inline_code(blocks: Sequence[Block], start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The inline code of a chunk, counted in its text."""
+    for block in blocks:
+        for first, last in block.code:
+            if start <= first and last <= end:
+                yield first - start, last - start
 
 
 def _chunk_id(document: uuid.UUID, content: str) -> str:

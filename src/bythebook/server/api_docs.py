@@ -183,6 +183,7 @@ PASSAGE: Example = {
     "start": 111,
     "fence": "",
     "table_header": "",
+    "inline_code": [],
 }
 CONTEXT: Example = {
     "query": "fog horn",

@@ -20,7 +20,14 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from bythebook.sources import BlockKind, Unreadable
-from bythebook.sources.document import DocumentPart, DocumentWriter, ParsedDocument, format_role
+from bythebook.sources.document import (
+    DocumentPart,
+    DocumentWriter,
+    ParsedDocument,
+    format_role,
+    mark_code,
+    remove_code_marks,
+)
 from bythebook.sources.projects import DEFAULT_SLUGS, SlugOptions, Style
 from bythebook.sources.readers import front_matter, html
 from bythebook.sources.slugs import AnchorGenerator
@@ -152,7 +159,7 @@ class _TokenWalker:
 
     def _write_heading(self, source: str) -> None:
         match = _HEADING_ID.search(source)
-        text = self._text(source[: match.start()] if match else source)
+        text = remove_code_marks(self._text(source[: match.start()] if match else source))
         level, self._heading = self._heading, 0
         anchor = self.anchors.anchor(text, level=level, explicit=match["id"] if match else "")
         self.writer.heading(text, level=level, anchor=anchor)
@@ -262,7 +269,7 @@ def _visible_text(token: Token) -> str:
             else token.content
         )
     if token.type == "code_inline":
-        return _INLINE_LANGUAGE.sub("", token.content)
+        return mark_code(_INLINE_LANGUAGE.sub("", token.content))
     if token.type == "text_special":
         return token.content
     if token.type == "softbreak":

@@ -13,7 +13,7 @@ from docutils.parsers.rst.languages import en
 from docutils.utils import new_document
 
 from bythebook.sources import BlockKind, Unreadable
-from bythebook.sources.document import DocumentWriter, ParsedDocument, format_role
+from bythebook.sources.document import DocumentWriter, ParsedDocument, format_role, mark_code
 
 MAX_LENGTH = 2_000_000
 _OVERLONG_WORD = re.compile(r"\S{2000}")
@@ -146,6 +146,8 @@ class _TreeWalker:
     def _pieces(self, node: nodes.Node, depth: int) -> Iterator[str]:
         if isinstance(node, nodes.Text):
             yield node.astext().replace("\n", " ")
+        elif isinstance(node, nodes.literal):
+            yield mark_code(node.astext().replace("\n", " "))
         elif isinstance(node, nodes.substitution_reference) and depth < 20:
             definition = self._replacements.get(node.get("refname", ""))
             for child in (definition or node).children:
@@ -331,4 +333,10 @@ class UnknownDirective(Directive):
 
 def _unknown_role(name: str, rawtext: str, text: str, *__: Any, **___: Any) -> tuple[list[Any], list[Any]]:
     """A role without an implementation here."""
-    return [nodes.inline(rawtext, format_role(name, nodes.unescape(text)))], []
+    kind = nodes.literal if name.lower().rpartition(":")[2] in _CODE_ROLES else nodes.inline
+    return [kind(rawtext, format_role(name, nodes.unescape(text)))], []
+
+
+_CODE_ROLES = frozenset(
+    "attr class const data envvar exc file func kbd meth mod obj option program command samp type".split()
+)
