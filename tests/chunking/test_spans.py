@@ -7,7 +7,7 @@ import re
 import pytest
 from hypothesis import given, settings
 
-from bythebook.chunking.spans import split_spans
+from bythebook.chunking.spans import find_table_header, is_lead, mark_inline_code, split_spans
 from tests.support.markdown_strategies import MARKDOWN, page_of
 
 
@@ -71,3 +71,50 @@ def test_spans_omit_only_list_marks_table_rules_and_white_space(markdown: str) -
     assert edges == sorted(edges)
     between = [text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]
     assert [gap for gap in between if not re.fullmatch(r"(\s|[-*+]|\d+[.)]|[|:])*", gap)] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "leads"),
+    [
+        ("Light it so:", True),
+        ("lamp.py", True),
+        ("macOS/Linux", True),
+        ("设置：", True),
+        ("It burns oil.", False),
+        ("Does it burn?", False),
+        ("lamp " * 30, False),
+        ("", False),
+    ],
+)
+def test_a_lead_is_a_label_or_ends_in_a_colon(line: str, leads: bool) -> None:
+    assert is_lead(line) == leads
+
+
+TABLE = "| a | b |\n| --- | --- |\n| 1 | 2 |\n| 3 | 4 |"
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "before", "header"),
+    [
+        pytest.param(f"Text:\n\n{TABLE}\n\nText", "| 3", "", TABLE[:23], id="in the text"),
+        pytest.param(TABLE, "| a", "", "", id="the header itself"),
+        pytest.param("| 5 | 6 |\n| 7 | 8 |", "| 7", TABLE[:23], TABLE[:23], id="before the text"),
+        pytest.param(f"| 5 | 6 |\n\n{TABLE.upper()}", "| 3", TABLE[:23], TABLE[:23].upper(), id="of a second table"),
+        pytest.param("| 5 | 6 |", "| 5", "", "", id="unknown"),
+    ],
+)
+def test_finds_the_header_of_a_table_row(text: str, row: str, before: str, header: str) -> None:
+    assert find_table_header(text, text.index(row), before=before) == header
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "marked"),
+    [
+        pytest.param(0, 16, "Run `trim` or ``a`b``", id="the whole text"),
+        pytest.param(4, 8, "`trim`", id="only code"),
+        pytest.param(6, 16, "im or ``a`b``", id="code that begins before is not marked"),
+        pytest.param(0, 3, "Run", id="no code"),
+    ],
+)
+def test_marks_inline_code_as_markdown_does(start: int, end: int, marked: str) -> None:
+    assert mark_inline_code("Run trim or a`b", start, min(end, 15), ((4, 8), (12, 15))) == marked

@@ -131,6 +131,63 @@ def test_splits_long_code_between_lines_and_keeps_its_fence() -> None:
     assert all(chunk.text.startswith("lamp") for chunk in rest)
 
 
+SHORT_CODE = "```py\nlamp = light(oil, wick)\nlamp.burn()\n```"
+
+
+@pytest.mark.parametrize(
+    "lead",
+    [
+        pytest.param("Light it so:", id="a sentence with a colon"),
+        pytest.param('=== "Linux"\n\n    Light it so:\n', id="a tab and a sentence"),
+        pytest.param('```py title="lamp.py"', id="a title"),
+        pytest.param("1. Fill the lamp\n2. Light it so:", id="the last item of a list"),
+    ],
+)
+@pytest.mark.parametrize("words", range(10, 60, 10))
+def test_what_introduces_code_stays_with_it(lead: str, words: int) -> None:
+    code = SHORT_CODE.replace("```py", lead, 1) if "title" in lead else f"{lead}\n\n{SHORT_CODE}"
+    cut = chunks(page_of(f"# T\n\n{prose(words)}\n\n{code}\n\n{prose(30)}"))
+    (found,) = (chunk.text for chunk in cut if "lamp.burn()" in chunk.text)
+
+    assert lead.strip().split("\n")[-1].strip().removeprefix('```py title="').rstrip('"') in found
+    assert "Linux" not in lead or "Linux" in found
+
+
+def test_a_lead_stays_with_the_first_lines_of_what_does_not_fit() -> None:
+    code = "```py\n" + "\n".join(f"lamp{number} = {number}" for number in range(40)) + "\n```"
+    cut = chunks(page_of(f"# T\n\n{prose(30)}\n\nLight them so:\n\n{code}"))
+
+    (found,) = (chunk.text for chunk in cut if "Light them so:" in chunk.text)
+    assert "Light them so:\n\n```py\nlamp0 = 0" in found
+    assert not any(chunk.text.strip() == "```" for chunk in cut)
+
+
+def test_splits_a_long_list_between_items() -> None:
+    items = [f"- Lamp {number} has this:\n  oil and a wick that burns" for number in range(20)]
+    cut = chunks(page_of("# T\n\n" + "\n".join(items).replace(":\n", ":\n\n")))
+
+    assert len(cut) > 3
+    assert all(chunk.text.startswith("- Lamp") and chunk.text.endswith("burns") for chunk in cut)
+
+
+def test_the_later_parts_of_a_long_table_know_its_header() -> None:
+    table = "| lamp | oil |\n| --- | --- |\n" + "\n".join(f"| {number} | colza |" for number in range(40))
+    first, *rest = chunks(page_of(f"# T\n\n{table}"))
+
+    assert first.table_header == ""
+    assert len(rest) > 2
+    assert {chunk.table_header for chunk in rest} == {"| lamp | oil |\n| --- | --- |"}
+    assert all(chunk.text.startswith("| ") and "lamp" not in chunk.text for chunk in rest)
+
+
+def test_a_chunk_knows_the_inline_code_of_its_text() -> None:
+    page = page_of(f"# T\n\n{prose(30)}\n\n- Run `trim()`.\n  - Then `burn --now`\n\n| a |\n| --- |\n| `oil` |")
+    found = [chunk.text[start:end] for chunk in chunks(page) for start, end in chunk.inline_code]
+
+    assert found == ["trim()", "burn --now", "oil"]
+    assert "`" not in page.text
+
+
 def test_splits_a_long_section_into_chunks_of_similar_size() -> None:
     sizes = [chunk.token_count for chunk in chunks(page_of("# T\n\n" + prose(440)), ChunkSizes(limit=100, headings=20))]
 

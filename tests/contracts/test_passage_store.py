@@ -129,6 +129,8 @@ async def test_returns_a_passage_bit_for_bit(store: PassageStore) -> None:
         chapter_id="a/b",
         created_at="",
         fence="````py",
+        table_header="| a |\n| --- |",
+        inline_code=((0, 3), (4, 9)),
     )
     await store.update(put=[*ALL, strange], drop=[])
     wanted = [strange, HORN]

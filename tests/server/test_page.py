@@ -40,6 +40,7 @@ async def test_an_answer_has_html_only_on_request(house: ServedBook) -> None:
     assert "html" not in plain
     assert shown["html"].startswith("<p>The horn gives two blasts")
     assert '<span class="cite">1</span>' in shown["html"]
+    assert shown["citations"][0]["html"].startswith("<p>The horn gives two blasts")
 
 
 async def test_streamed_html_ends_as_the_html_of_the_answer(house: ServedBook) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from bythebook.server.rendering import IncrementalRenderer, render_markdown
+from bythebook.server.rendering import IncrementalRenderer, add_html, render_markdown
 
 LINKS = {1: "https://book.example/lamp#oil:~:text=burns%20oil", 2: "file:///book/horn.md", 3: "javascript:alert(1)"}
 
@@ -150,6 +150,25 @@ def test_incremental_rendering_ends_as_the_whole_text(pieces: list[str]) -> None
 def _blocks(html: str) -> list[str]:
     body = LexborHTMLParser(f"<body>{html}</body>").body
     return [child.html or "" for child in (body.iter() if body else ())]
+
+
+@pytest.mark.parametrize(
+    ("quote", "html"),
+    [
+        pytest.param("Run:\n\n```\nx\n```", "<p>Run:</p>\n<pre><code>x\n</code></pre>\n", id="code has no fences"),
+        pytest.param("| a | b |\n| --- | --- |\n| 1 | 2 |", "<p>a · b<br>\n1 · 2</p>\n", id="rows are lines"),
+        pytest.param(
+            "See [1] <b> [x](https://x.test)", "<p>See [1] &lt;b&gt; [x](https://x.test)</p>\n", id="no links"
+        ),
+        pytest.param("lamp " * 200, f"<p>{'lamp ' * 80}…</p>\n", id="only the beginning"),
+    ],
+)
+def test_a_citation_has_a_preview_of_its_quote(quote: str, html: str) -> None:
+    said = add_html(
+        {"answer": "A", "citations": [{"number": 1, "url": "https://x.test", "quote": quote}]}, text="answer"
+    )
+
+    assert said["citations"][0]["html"] == html
 
 
 def test_a_citation_does_not_hide_an_earlier_block() -> None:

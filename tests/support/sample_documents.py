@@ -23,6 +23,8 @@ class Set(NamedTuple):
     size: float = 10.0
     font: str = "plain"
     upwards: bool = False
+    gap: int = 0
+    """The thousandths of the size by which words are apart, if they are set without spaces."""
 
 
 def running(*texts: str, top: float = 700.0, x: float = 72.0, size: float = 10.0, font: str = "plain") -> list[Set]:
@@ -93,6 +95,9 @@ def _stream(data: bytes, *, packed: bool) -> bytes:
 def _drawn(text: Set) -> str:
     place = f"0 1 -1 0 {text.x} {text.y} Tm" if text.upwards else f"1 0 0 1 {text.x} {text.y} Tm"
     said = text.text.replace("fi", "\x01").replace("fl", "\x02") if text.font == "plain" else text.text
+    if text.gap:
+        words = f" {-text.gap} ".join(map(_string, said.split(" ")))
+        return f"BT /{text.font} {text.size} Tf {place} [{words}] TJ ET"
     return f"BT /{text.font} {text.size} Tf {place} {_string(said)} Tj ET"
 
 

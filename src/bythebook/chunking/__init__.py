@@ -29,6 +29,10 @@ class Chunk:
     """When its page was last modified, according to the source."""
     fence: str = ""
     """The opening line of the code block in which the text begins, if a code block had to be split."""
+    table_header: str = ""
+    """The header of the table in which the text begins, as two lines of Markdown, if a table had to be split."""
+    inline_code: tuple[tuple[int, int], ...] = ()
+    """The start and end of each piece of inline code in the text, which has no marks for it."""
 
     @property
     def embedded(self) -> str:

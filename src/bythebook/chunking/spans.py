@@ -1,7 +1,7 @@
 """Spans: the smallest parts of a chunk that can be quoted separately."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -60,6 +60,52 @@ def find_open_fence(text: str) -> str:
         elif opening := _FENCE.match(line):
             fence = opening[1]
     return fence
+
+
+_MAX_LABEL = 80
+_SENTENCE_MARK = re.compile(r"[.!?。！？…;,][\"'”’)\]]*$")
+
+
+def is_lead(line: str) -> bool:
+    """Whether a line only introduces what follows: it ends in a colon, or is a label such as the name of a tab."""
+    line = line.strip()
+    return line.endswith((":", "：")) or (0 < len(line) <= _MAX_LABEL and not _SENTENCE_MARK.search(line))
+
+
+def is_list_item(line: str) -> bool:
+    return _ITEM.match(line) is not None
+
+
+def table_header(table: str) -> str:
+    """The header and the rule below it at the start of a table, as two lines; empty if it has none."""
+    header, _, rest = table.partition("\n")
+    rule = rest.partition("\n")[0]
+    return f"{header}\n{rule}" if "|" in header and "-" in rule and _TABLE_RULE.match(rule) else ""
+
+
+def find_table_header(text: str, start: int, *, before: str = "") -> str:
+    """The header of the table row at `start`; empty if the row is the header. `before`: the chunk's `table_header`."""
+    begin = text.rfind("\n", 0, start) + 1
+    while begin and text.startswith("|", text.rfind("\n", 0, begin - 1) + 1):
+        begin = text.rfind("\n", 0, begin - 1) + 1
+    header = table_header(text[begin:]) or (before if begin == 0 else "")
+    return "" if header and text[start:].startswith(header) else header
+
+
+_BACKTICKS = re.compile("`+")
+
+
+def mark_inline_code(text: str, start: int, end: int, inline_code: Sequence[tuple[int, int]]) -> str:
+    """`text[start:end]` with its inline code between backticks, as Markdown writes it."""
+    pieces: list[str] = []
+    for first, last in inline_code:
+        if start <= first and last <= end:
+            code = text[first:last]
+            mark = "`" * (max(map(len, _BACKTICKS.findall(code)), default=0) + 1)
+            space = " " if code[0] == "`" or code[-1] == "`" else ""
+            pieces += [text[start:first], mark, space, code, space, mark]
+            start = last
+    return "".join([*pieces, text[start:end]])
 
 
 def _lines(text: str) -> Iterator[tuple[int, int]]:

@@ -4,12 +4,13 @@ import hashlib
 import re
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise, zip_longest
 
 from bythebook.chunking import Chunk, with_headings
 from bythebook.chunking.sentences import split_sentences
+from bythebook.chunking.spans import is_lead, is_list_item, table_header
 from bythebook.sources import Block, BlockKind, Page
 
 Count = Callable[[str], int]
@@ -45,6 +46,11 @@ class _Piece:
     end: int
     tokens: int
     fence: str = ""
+    """The opening line of the code block of which it is a later part."""
+    table_header: str = ""
+    """The header of the table of which it is a later part."""
+    is_lead: bool = False
+    """Whether it should stay in one chunk with the next piece."""
 
 
 def document_id(url: str) -> str:
@@ -55,16 +61,15 @@ def document_id(url: str) -> str:
 def split_page(page: Page, *, count: Count, sizes: ChunkSizes) -> Iterator[Chunk]:
     """Split `page` into chunks of at most `sizes.limit` tokens, each within one section.
 
-    Code and tables that fit are not split. The same page always gives the same chunks and ids. An edit changes only
-    the ids of the chunks it affects.
+    Code and tables that fit are not split. A label, and a sentence that ends in a colon, stay with what they introduce
+    if both fit. The same page always gives the same chunks and ids. An edit changes only the ids of the chunks it
+    affects.
     """
     seen: Counter[str] = Counter()
     index = 0
     for section in _sections(page):
         limit = _text_limit(section.headings, count=count, sizes=sizes)
-        pieces = [
-            piece for block in section.blocks for piece in _split_block(page.text, block, count=count, limit=limit)
-        ]
+        pieces = list(_split_blocks(page.text, section.blocks, count=count, limit=limit))
         for group in _pack(pieces, limit=limit, overlap=min(sizes.overlap, limit // 3)):
             yield _make_chunk(page, section, group, index=index, seen=seen)
             index += 1
@@ -103,16 +108,56 @@ def _text_limit(headings: tuple[str, ...], *, count: Count, sizes: ChunkSizes) -
     return sizes.limit - min(max(excess, 0), sizes.limit // 2)
 
 
+def _split_blocks(text: str, blocks: Sequence[Block], *, count: Count, limit: int) -> Iterator[_Piece]:
+    for block, following in zip_longest(blocks, blocks[1:]):
+        pieces = list(_split_block(text, block, count=count, limit=limit))
+        if following and _introduces(text, block, following):
+            pieces[-1] = replace(pieces[-1], is_lead=True)
+        yield from pieces
+
+
+def _introduces(text: str, block: Block, following: Block) -> bool:
+    """Whether the last line of a block is a lead. The last item of a list introduces only code."""
+    if block.kind not in (BlockKind.PARAGRAPH, BlockKind.LIST):
+        return False
+    last_line = text[block.start : block.end].rpartition("\n")[2]
+    return is_lead(last_line) and (block.kind is BlockKind.PARAGRAPH or following.kind is BlockKind.CODE)
+
+
 def _split_block(text: str, block: Block, *, count: Count, limit: int) -> Iterator[_Piece]:
     """The whole block if it fits, else its lines or sentences."""
     tokens = count(text[block.start : block.end])
     if tokens <= limit:
         yield _Piece(block.start, block.end, tokens)
         return
+    if block.kind is BlockKind.PARAGRAPH:
+        for start, end in _sentence_ranges(text, block):
+            yield from _fit(text, _Piece(start, end, 0), count=count, limit=limit)
+        return
     fence = text[block.start : text.index("\n", block.start)] if block.kind is BlockKind.CODE else ""
-    by_lines = block.kind is not BlockKind.PARAGRAPH
-    for start, end in _match_ranges(text, block, _LINE) if by_lines else _sentence_ranges(text, block):
-        yield from _fit(text, start, end, count=count, limit=limit, fence=fence if start > block.start else "")
+    header = table_header(text[block.start : block.end]) if block.kind is BlockKind.TABLE else ""
+    lines = [match.span() for match in _LINE.finditer(text, block.start, block.end)]
+    for number, (start, end) in enumerate(lines):
+        piece = _Piece(
+            start,
+            end,
+            0,
+            fence if start > block.start else "",
+            header if start >= block.start + len(header) else "",
+            _is_lead_line(text, block, number=number, lines=lines),
+        )
+        yield from _fit(text, piece, count=count, limit=limit)
+
+
+def _is_lead_line(text: str, block: Block, *, number: int, lines: Sequence[tuple[int, int]]) -> bool:
+    """Whether a line of a block that is split stays with the next: a fence, a header, or a part of a list item."""
+    if number + 1 == len(lines):
+        return False
+    if block.kind is BlockKind.LIST:
+        here, following = (text[start:end].rstrip() for start, end in lines[number : number + 2])
+        return here.endswith(":") or not is_list_item(following)
+    first_rows = 1 if block.kind is BlockKind.CODE else 2
+    return number < first_rows or (block.kind is BlockKind.CODE and number + 2 == len(lines))
 
 
 def _sentence_ranges(text: str, block: Block) -> Iterator[tuple[int, int]]:
@@ -121,24 +166,34 @@ def _sentence_ranges(text: str, block: Block) -> Iterator[tuple[int, int]]:
     return pairwise([*starts, block.end])
 
 
-def _match_ranges(text: str, block: Block, pattern: re.Pattern[str]) -> Iterator[tuple[int, int]]:
-    return (match.span() for match in pattern.finditer(text, block.start, block.end))
-
-
-def _fit(text: str, start: int, end: int, *, count: Count, limit: int, fence: str) -> Iterator[_Piece]:
+def _fit(text: str, piece: _Piece, *, count: Count, limit: int) -> Iterator[_Piece]:
     """The whole range if it fits, else its words, else halves of a word. No piece exceeds `limit` tokens."""
+    start, end = piece.start, piece.end
     tokens = count(text[start:end])
     if tokens <= limit:
-        yield _Piece(start, end, tokens, fence)
+        yield replace(piece, tokens=tokens)
         return
-    words = [match.span() for match in _WORD.finditer(text, start, end)]
-    if len(words) > 1:
-        for begin, stop in words:
-            yield from _fit(text, begin, stop, count=count, limit=limit, fence=fence)
-        return
-    middle = (start + end) // 2
-    yield from _fit(text, start, middle, count=count, limit=limit, fence=fence)
-    yield from _fit(text, middle, end, count=count, limit=limit, fence=fence)
+    ranges = [match.span() for match in _WORD.finditer(text, start, end)]
+    if len(ranges) < 2:
+        middle = (start + end) // 2
+        ranges = [(start, middle), (middle, end)]
+    for begin, stop in ranges:
+        part = replace(piece, start=begin, end=stop, is_lead=piece.is_lead and stop == end)
+        yield from _fit(text, part, count=count, limit=limit)
+
+
+def _join_leads(pieces: Sequence[_Piece], *, limit: int) -> Iterator[list[_Piece]]:
+    """Each piece with the leads before it that fit into the limit together."""
+    unit: list[_Piece] = []
+    for piece in pieces:
+        if unit and not unit[-1].is_lead:
+            yield unit
+            unit = []
+        unit.append(piece)
+        while sum(one.tokens for one in unit) > limit and len(unit) > 1:
+            yield [unit.pop(0)]
+    if unit:
+        yield unit
 
 
 def _pack(pieces: list[_Piece], *, limit: int, overlap: int) -> Iterator[list[_Piece]]:
@@ -148,13 +203,14 @@ def _pack(pieces: list[_Piece], *, limit: int, overlap: int) -> Iterator[list[_P
     target = total / parts
     group: list[_Piece] = []
     size = 0
-    for piece in pieces:
-        if group and (size + piece.tokens > limit or size >= target):
+    for unit in _join_leads(pieces, limit=limit):
+        tokens = sum(piece.tokens for piece in unit)
+        if group and (size + tokens > limit or size >= target):
             yield group
-            group = _overlap_tail(group, room=min(overlap, limit - piece.tokens))
+            group = _overlap_tail(group, room=min(overlap, limit - tokens))
             size = sum(kept.tokens for kept in group)
-        group.append(piece)
-        size += piece.tokens
+        group.extend(unit)
+        size += tokens
     if group:
         yield group
 
@@ -192,9 +248,19 @@ def _make_chunk(page: Page, section: _Section, pieces: list[_Piece], *, index: i
         content_hash=content_hash,
         created_at=page.modified_at,
         fence=pieces[0].fence,
+        table_header=pieces[0].table_header,
+        inline_code=tuple(_find_inline_code(section.blocks, start, start + len(text))),
     )
     seen[content_hash] += 1
     return chunk
+
+
+def _find_inline_code(blocks: Sequence[Block], start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The inline code of a chunk, counted in its text."""
+    for block in blocks:
+        for first, last in block.code:
+            if start <= first and last <= end:
+                yield first - start, last - start
 
 
 def _chunk_id(document: uuid.UUID, content: str) -> str:

@@ -479,7 +479,8 @@ def to_turn(row: RowMapping) -> ConversationTurn:
 def _to_result(stored: dict[str, Any]) -> RetrievalResult:
     """Load a stored result. Unknown fields are ignored, and missing fields get their defaults."""
     known = {name: value for name, value in stored.items() if name in _RESULT_FIELDS}
-    return RetrievalResult(**known | {"heading_hierarchy": tuple(known["heading_hierarchy"])})
+    code = tuple((start, end) for start, end in known.get("inline_code", ()))
+    return RetrievalResult(**known | {"heading_hierarchy": tuple(known["heading_hierarchy"]), "inline_code": code})
 
 
 def _to_text(value: object) -> str:

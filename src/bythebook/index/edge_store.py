@@ -195,11 +195,17 @@ _STORED_FIELDS = tuple(field.name for field in fields(Chunk) if field.name not i
 def to_payload(chunk: Chunk) -> dict[str, Any]:
     """The payload of a chunk: its fields by name, but `content` for the text, and no `end`, which follows from it."""
     payload = {name: getattr(chunk, name) for name in _STORED_FIELDS}
-    return payload | {"content": chunk.text, "heading_hierarchy": list(chunk.heading_hierarchy)}
+    return payload | {
+        "content": chunk.text,
+        "heading_hierarchy": list(chunk.heading_hierarchy),
+        "inline_code": [list(place) for place in chunk.inline_code],
+    }
 
 
 def from_payload(payload: dict[str, Any]) -> Chunk:
     """The chunk of a payload. The payload is consumed."""
     text = payload.pop("content")
     headings = tuple(payload.pop("heading_hierarchy"))
-    return Chunk(text=text, end=payload["start"] + len(text), heading_hierarchy=headings, **payload)
+    code = tuple((start, end) for start, end in payload.pop("inline_code", ()))
+    end = payload["start"] + len(text)
+    return Chunk(text=text, end=end, heading_hierarchy=headings, inline_code=code, **payload)

@@ -48,7 +48,7 @@ from bythebook.telemetry import Progress, log, span
 
 T = TypeVar("T")
 
-READER_VERSION = 2
+READER_VERSION = 3
 """Incremented when the readers produce other pages from the same file, so that unchanged files are read again."""
 
 

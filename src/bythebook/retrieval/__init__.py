@@ -36,6 +36,10 @@ class RetrievalResult:
     """The offset of the text in its page."""
     fence: str = ""
     """The opening line of a code block that was split before this text."""
+    table_header: str = ""
+    """The header of a table that was split before this text, as two lines of Markdown."""
+    inline_code: tuple[tuple[int, int], ...] = ()
+    """The start and end of each piece of inline code in the text, which has no marks for it."""
 
     def __post_init__(self) -> None:
         if not self.text.strip():

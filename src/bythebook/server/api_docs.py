@@ -182,6 +182,8 @@ PASSAGE: Example = {
     "rerank_score": 1.41,
     "start": 111,
     "fence": "",
+    "table_header": "",
+    "inline_code": [],
 }
 CONTEXT: Example = {
     "query": "fog horn",

@@ -33,6 +33,9 @@ _MATHS = re.compile(r"\$\$.+?\$\$|\$(?!\s)[^$\n]+?(?<![\s\\])\$(?!\d)|\\\(.+?\\\
 _DISPLAY_DELIMITERS = {"$$": "$$", r"\[": r"\]"}
 """The opening and closing delimiters of display maths."""
 _MAX_MATHS_LENGTH = 2000
+_MAX_PREVIEW_LENGTH = 400
+_TABLE_ROW = re.compile(r"^\|(.*)\|[ \t]*$", re.MULTILINE)
+_TABLE_RULE = re.compile(r"^\|[ :|-]+\|[ \t]*\n?", re.MULTILINE)
 _MAX_HIGHLIGHT_LENGTH = 20_000
 """Longer code is not highlighted, because that may take long."""
 
@@ -231,8 +234,23 @@ def wants_html(request: Request) -> bool:
 
 
 def add_html(said: Mapping[str, Any], *, text: str) -> dict[str, Any]:
-    """A response or message with `html`, rendered from its field `text` and with the links of its citations."""
-    return {**said, "html": render_markdown(said[text], _map_citation_urls(said["citations"]))}
+    """A response or message with `html`, rendered from its field `text` and with the links of its citations.
+
+    Each citation has `html` as well: the beginning of its quote.
+    """
+    citations = [{**citation, "html": _render_preview(citation["quote"])} for citation in said["citations"]]
+    html = render_markdown(said[text], _map_citation_urls(citations))
+    return {**said, "citations": citations, "html": html}
+
+
+def _render_preview(quote: str) -> str:
+    """The beginning of a quote without links. A code block that is cut is closed, and table rows are one line each."""
+    if len(quote) > _MAX_PREVIEW_LENGTH:
+        quote = quote[:_MAX_PREVIEW_LENGTH].rpartition(" ")[0] + " …"
+    if "```" not in quote:
+        quote = _TABLE_ROW.sub(lambda row: row[1].strip().replace(" | ", " · ") + "  ", _TABLE_RULE.sub("", quote))
+    # A preview does not scroll, so its code needs no keyboard focus.
+    return render_markdown(quote, {}).replace('<pre tabindex="0">', "<pre>")
 
 
 class HtmlEvents:

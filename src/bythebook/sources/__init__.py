@@ -33,6 +33,8 @@ class Block:
     """1 to 6 for a heading, 0 for other blocks."""
     anchor: str = ""
     """The URL fragment, without `#`: the id of a heading; in a PDF, the page on which the block begins."""
+    code: tuple[tuple[int, int], ...] = ()
+    """The start and end of each piece of inline code, counted in the text of the page."""
 
 
 @dataclass(frozen=True, slots=True)

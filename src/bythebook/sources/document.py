@@ -19,6 +19,8 @@ class DocumentPart:
     text: str
     level: int = 0
     anchor: str = ""
+    code: tuple[tuple[int, int], ...] = ()
+    """The start and end of each piece of inline code in the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,8 @@ def compose(parts: Iterable[DocumentPart]) -> tuple[str, tuple[Block, ...]]:
     for part in parts:
         end = start + len(part.text)
         texts.append(part.text)
-        blocks.append(Block(part.kind, start, end, level=part.level, anchor=part.anchor))
+        code = tuple((start + first, start + last) for first, last in part.code)
+        blocks.append(Block(part.kind, start, end, level=part.level, anchor=part.anchor, code=code))
         start = end + 2
     return "\n\n".join(texts), tuple(blocks)
 
@@ -53,6 +56,36 @@ _MAX_CELLS = 500_000
 _PLAIN_ASCII = re.compile(r"[!-~]+(?: [!-~]+)*")
 
 
+# Readers put inline code between these two noncharacters, which stay in their place when lines are joined and indented.
+# `DocumentWriter` removes them again.
+_CODE_START, _CODE_END = "\ufdd0", "\ufdd1"
+_CODE_MARKS = re.compile(f"([{_CODE_START}{_CODE_END}])")
+
+
+def mark_code(code: str) -> str:
+    """Inline code for the text of a paragraph, a heading or a cell."""
+    return f"{_CODE_START}{remove_code_marks(code)}{_CODE_END}"
+
+
+def remove_code_marks(text: str) -> str:
+    return _CODE_MARKS.sub("", text)
+
+
+def _find_code(text: str) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """The text without marks, and where its code is."""
+    plain, code, start = "", [], -1
+    for piece in _CODE_MARKS.split(text):
+        if piece == _CODE_START:
+            start = len(plain)
+        elif piece == _CODE_END:
+            if 0 <= start < len(plain):
+                code.append((start, len(plain)))
+            start = -1
+        else:
+            plain += piece
+    return plain, tuple(code)
+
+
 def normalize_text(text: str) -> str:
     """Running text as a browser shows it: no invisible characters, single spaces, no spaces at line ends."""
     if _PLAIN_ASCII.fullmatch(text):
@@ -60,6 +93,39 @@ def normalize_text(text: str) -> str:
     text = _NEWLINE.sub("\n", _CONTROL.sub("", _INVISIBLE.sub("", text)))
     lines = (_WHITESPACE.sub(" ", line).strip() for line in text.split("\n"))
     return "\n".join(line for line in lines if line)
+
+
+_TITLE_AND_TARGET = re.compile(r"(.*[^\s<])\s*<[^<>]*>", re.DOTALL)
+_BRACES = re.compile(r"(?<!\\)[{}]")
+
+
+def format_role(role: str, text: str) -> str:
+    """What Sphinx shows of a role: the title of `title <target>`, `c` of `~a.b.c`, `a.b` of `.a.b` and of `!a.b`."""
+    role = role.lower().rpartition(":")[2]
+    if role in _ICON_ROLES or role.startswith("material-"):
+        return ""
+    titled = _TITLE_AND_TARGET.fullmatch(text)
+    if titled:
+        return titled[1]
+    if role in _TEXT_ROLES:
+        return _TEXT_ROLES[role].sub("", text)
+    words = text.removeprefix("!")
+    if not _SYMBOL.fullmatch(words):
+        return words
+    words = words[1:].rpartition(".")[2] if words.startswith("~") else words.lstrip(".")
+    return f"{words}()" if role in ("func", "meth") and not words.endswith(")") else words
+
+
+_ICON_ROLES = frozenset("octicon fa fas fab far fa-solid fa-brands fa-regular".split())
+_TEXT_ROLES = {
+    "abbr": re.compile(r"\s*\(.*\)$"),
+    "file": _BRACES,
+    "samp": _BRACES,
+    "guilabel": re.compile("&"),
+    "menuselection": re.compile("&"),
+}
+"""What is not shown of the text of a role."""
+_SYMBOL = re.compile(r"[~.]?[\w.]+(?:\(.*\)|\[.*\])?")
 
 
 def format_code_block(code: str, *, language: str = "") -> str:
@@ -108,18 +174,18 @@ class DocumentWriter:
         """How many of the innermost markers have not been written yet."""
 
     def heading(self, text: str, *, level: int, anchor: str = "") -> None:
-        text = normalize_text(text).replace("\n", " ")
+        text = normalize_text(remove_code_marks(text)).replace("\n", " ")
         if text:
             self._add(DocumentPart(BlockKind.HEADING, text, level=level, anchor=anchor))
 
     def paragraph(self, text: str) -> None:
         text = normalize_text(text)
-        if not text:
+        if not remove_code_marks(text):
             return
         if self._markers:
             self._write_in_item(text)
         else:
-            self._add(DocumentPart(BlockKind.PARAGRAPH, text))
+            self._add(_to_part(BlockKind.PARAGRAPH, text))
 
     def code(self, code: str, *, language: str = "") -> None:
         text = format_code_block(code, language=language)
@@ -129,7 +195,12 @@ class DocumentWriter:
     def table(self, rows: Sequence[Sequence[str]]) -> None:
         text = format_table(rows)
         if text:
-            self._add(DocumentPart(BlockKind.TABLE, text))
+            self._add(_to_part(BlockKind.TABLE, text))
+
+    def extend(self, parts: Iterable[DocumentPart]) -> None:
+        """Write the parts of another document."""
+        for part in parts:
+            self._add(part)
 
     def open_item(self, marker: str) -> None:
         """Begin a list item. It contains everything written before `close_item`."""
@@ -171,5 +242,10 @@ class DocumentWriter:
         if self._lines:
             margin = min(len(line) - len(line.lstrip(" ")) for line in self._lines)
             text = "\n".join(line[margin:] for line in self._lines)
-            self._parts.append(DocumentPart(BlockKind.LIST if self._has_item else BlockKind.PARAGRAPH, text))
+            self._parts.append(_to_part(BlockKind.LIST if self._has_item else BlockKind.PARAGRAPH, text))
         self._lines, self._has_item = [], False
+
+
+def _to_part(kind: BlockKind, text: str) -> DocumentPart:
+    plain, code = _find_code(text)
+    return DocumentPart(kind, plain, code=code)

@@ -262,6 +262,33 @@ async def test_a_sphinx_project_has_the_pages_of_its_site(kiln: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("folder", ["docs", "doc", "docs/source"])
+async def test_finds_the_sphinx_project_of_a_repository(kiln: Path, tmp_path: Path, folder: str) -> None:
+    repository = tmp_path / "repository"
+    (repository / "examples").mkdir(parents=True)
+    (repository / "examples" / "README.rst").write_text("An example.")
+    (repository / "CHANGES.rst").write_text("Version 2\n")
+    shutil.copytree(kiln / "source", repository / folder)
+
+    assert [route for route, *_ in await rows(Project(repository), KILN)][:2] == ["/index.html", "/firing/index.html"]
+    assert (await left_out(Project(repository)))["CHANGES.rst"] == "a list of changes"
+
+
+async def test_references_of_sphinx_show_titles(kiln: Path) -> None:
+    (kiln / "source" / "words.rst").write_text(
+        ".. _the-words:\n\nWords\n=====\n\nSee :ref:`the-words`, :doc:`/glazes/ash`, :doc:`its ash <glazes/ash>` and\n"
+        ":ref:`nothing`. Write ``:ref:`the-words```.\n"
+    )
+    (kiln / "source" / "glazes" / "ash.md").write_text(
+        "# Ash\n\nIn [](../words.rst), {doc}`/words` or [](#the-words).\n"
+    )
+
+    assert (await page(Project(kiln), "source/words.rst")).text == (
+        "Words\n\nSee Words, Ash, its ash and nothing. Write :ref:`the-words`."
+    )
+    assert (await page(Project(kiln), "source/glazes/ash.md")).text == "Ash\n\nIn Words, Words or Words."
+
+
 async def test_expands_includes_of_sphinx(kiln: Path) -> None:
     assert (await page(Project(kiln), "source/index.rst")).text.endswith("about white clay, in edition 2.1.")
     assert "Open the windows" in (await page(Project(kiln), "source/firing/index.rst")).text

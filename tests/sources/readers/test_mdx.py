@@ -51,6 +51,11 @@ def test_removes_expressions_and_keeps_text(written: str, read: list[str]) -> No
         pytest.param(
             '<Code title="T" language="py" code={`x = "\\`"`} />', ["T", '```py\nx = "`"\n```'], id="code as attribute"
         ),
+        pytest.param(
+            '```mdx-code-block\nimport T from "t";\n\n<T>\n<TabItem label="One">\n```\n\n```js\nx\n```\n',
+            ["One", "```js\nx\n```"],
+            id="fenced MDX",
+        ),
         pytest.param(":::tip Mind\n\n<A>Text</A>\n\n:::", ["Mind", "Text"], id="in an admonition"),
     ],
 )

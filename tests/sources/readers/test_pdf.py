@@ -38,6 +38,21 @@ def test_joins_lines_to_paragraphs_with_their_page(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("gap", [120, 250], ids=["narrow", "usual"])
+def test_finds_words_set_apart_by_their_position(tmp_path: Path, gap: int) -> None:
+    _, parts = read(tmp_path, pdf([line._replace(gap=gap) for line in running(FULL, FULL, "until morning.")]))
+
+    assert texts(parts) == [f"{FULL} {FULL} until morning."]
+
+
+def test_a_page_of_long_words_gets_no_spaces(tmp_path: Path) -> None:
+    words = "x" * 40 + "." + "y" * 40
+    _, parts = read(tmp_path, pdf(running(words, "z" * 60)))
+
+    assert "".join(texts(parts)).replace(" ", "") == words + "z" * 60
+    assert words in texts(parts)[0]
+
+
 def test_a_short_line_ends_its_paragraph(tmp_path: Path) -> None:
     _, parts = read(tmp_path, pdf(running(FULL, "and sleeps", "Bring oil", "Bring a wick", FULL, "again.")))
 

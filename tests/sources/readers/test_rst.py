@@ -15,7 +15,11 @@ def seen(text: str) -> list[str]:
     ("written", "read"),
     [
         pytest.param("*a* **b** ``c`` `d <https://x.test>`_", "a b c d", id="markup"),
-        pytest.param(":ref:`words <x>` :func:`~os.path.join` :py:class:`!A`", "words join A", id="roles of Sphinx"),
+        pytest.param(":ref:`words <x>` :func:`~os.path.join` :py:class:`!A`", "words join() A", id="roles of Sphinx"),
+        pytest.param(":data:`.lamp` :attr:`.Lamp.wick` :meth:`!trim`", "lamp Lamp.wick trim()", id="relative names"),
+        pytest.param(":func:`trim the wick <lamp.trim>`", "trim the wick", id="a role with a title"),
+        pytest.param(":abbr:`LED (light)` :file:`/a/{b}` :guilabel:`&Go`", "LED /a/b Go", id="roles for the eye"),
+        pytest.param("a :octicon:`light-bulb;1em` b", "a b", id="icons"),
         pytest.param(":no-such:`words`", "words", id="roles of nobody"),
         pytest.param("|v| on\n\n.. |v| replace:: 3", "3 on", id="replacements"),
         pytest.param("a [1]_ b", "a b", id="a footnote's mark"),
@@ -48,6 +52,14 @@ def test_removes_inline_markup(written: str, read: str) -> None:
         pytest.param("= =\na b\n= =\n1 2\n= =", ["| a | b |\n| --- | --- |\n| 1 | 2 |"], id="table"),
         pytest.param("a\n   b", ["a", "b"], id="definition"),
         pytest.param(".. comment\n\na", ["a"], id="comment"),
+        pytest.param(
+            ".. comment\n\n:orphan:\n:redirect-from: /old\n:Author: Jo\n\nA\n=\n\n:b: c",
+            ["Author: Jo", "A", "b: c"],
+            id="fields of the page",
+        ),
+        pytest.param(".. code-tab:: py Listing\n\n   x", ["Listing", "```py\nx\n```"], id="code in a tab"),
+        pytest.param(".. code-block:: py\n   :caption: ``a.py``\n\n   x", ["a.py", "```py\nx\n```"], id="caption"),
+        pytest.param(".. rst-class:: wide\n\n   a", ["a"], id="a class is no text"),
         pytest.param(".. figure:: a.png\n\n   Seen", ["Seen"], id="figure"),
     ],
 )

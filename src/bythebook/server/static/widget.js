@@ -316,8 +316,8 @@
 
   const SLOW = 4000;
 
-  /** A quote without the borders of a Markdown table. */
-  const plain = (quote) => quote.replace(/^\s*\||\|\s*$/gm, "").replace(/\s*\|\s*/g, " · ").trim();
+  /** The beginning of a quote, rendered by the server. */
+  const preview = (citation) => el("q", { dir: "auto" }, build(citation.html));
 
   /** A duration as text: in seconds, minutes or hours. */
   const spell = (seconds, lang) => {
@@ -461,7 +461,7 @@
           "li", { value: citation.number },
           lead(el("a", { dir: "auto" }, citation.title), citation.url),
           section && section !== citation.title ? el("span", { className: "section", dir: "auto" }, section) : null,
-          el("q", { dir: "auto" }, plain(citation.excerpt)),
+          preview(citation),
         );
       });
       return el("details", { className: "sources", open: true }, el("summary", {}, this.words.sources), el("ol", {}, ...items));
@@ -852,7 +852,7 @@
 
     hint(link, citation) {
       const { tip } = this;
-      tip.replaceChildren(el("strong", { dir: "auto" }, citation.title), el("q", { dir: "auto" }, plain(citation.excerpt)));
+      tip.replaceChildren(el("strong", { dir: "auto" }, citation.title), preview(citation));
       tip.hidden = false;
       link.setAttribute("aria-describedby", "tip");
       const at = link.getBoundingClientRect();
@@ -1019,9 +1019,9 @@
     .sources { font-size: 14px; line-height: 1.5; margin-block: 4px 6px; border: 1px solid var(--line); border-radius: 12px; }
     summary { cursor: pointer; color: var(--faint); padding: 8px 14px; font-weight: 500; border-radius: 12px; }
     summary:hover { color: var(--text); }
-    .sources ol { margin: 0; padding: 0 14px 4px; list-style: none; }
-    .sources li { position: relative; padding-block: 10px; padding-inline-start: 34px; border-block-start: 1px solid var(--line); }
-    .sources li::before {
+    .sources > ol { margin: 0; padding: 0 14px 4px; list-style: none; }
+    .sources > ol > li { position: relative; padding-block: 10px; padding-inline-start: 34px; border-block-start: 1px solid var(--line); }
+    .sources > ol > li::before {
       content: attr(value); position: absolute; inset-inline-start: 0; inset-block-start: 11px; min-width: 12px; padding: 0 5px; border-radius: 99px;
       background: var(--shade); border: 1px solid var(--line); font: 600 11px/20px system-ui, sans-serif; text-align: center; color: var(--faint);
     }
@@ -1030,6 +1030,8 @@
     .section { display: block; color: var(--faint); font-size: 13px; }
     q { display: block; color: var(--faint); quotes: none; }
     q::before, q::after { content: none; }
+    q p, q pre, q ul, q ol { margin: 0; } q pre { white-space: pre-wrap; overflow-wrap: anywhere; direction: ltr; text-align: left; } q ul, q ol { padding-inline-start: 1.4em; }
+    .tip q { max-block-size: 9em; overflow: hidden; }
     .sources q { margin-block-start: 3px; display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 4; overflow: hidden; }
     .actions { display: flex; align-items: center; gap: 2px; margin-inline-start: -7px; }
     .rated, .due { font-size: 14px; color: var(--faint); }

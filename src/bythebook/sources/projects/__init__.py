@@ -147,19 +147,21 @@ def detect_style(root: Path) -> Style:
 def find_configuration(root: Path) -> tuple[Style, Path] | None:
     """The generator and the configuration of the project in `root`. None if the folder is not a project.
 
-    A `conf.py` belongs to Sphinx if it sets a name that only Sphinx uses. It may also be in a folder `source`.
+    A `conf.py` belongs to Sphinx if it sets a name that only Sphinx uses. It is in the folder, or where repositories
+    usually keep it: in `source`, `docs`, `doc`, or `docs/source`.
     """
     if not root.is_dir():
         return None
     for name, style in _CONFIGS.items():
         if style in (Style.DOCUSAURUS, Style.MKDOCS) and (root / name).is_file():
             return style, root / name
-    for file in (root / "conf.py", root / "source" / "conf.py"):
+    for file in (root / folder / "conf.py" for folder in _SPHINX_FOLDERS):
         if file.is_file() and _is_sphinx_config(file):
             return Style.SPHINX, file
     return None
 
 
+_SPHINX_FOLDERS = ("", "source", "docs", "doc", "docs/source", "doc/source")
 _SPHINX_NAMES = ("extensions", "master_doc", "root_doc", "html_theme", "source_suffix", "exclude_patterns")
 
 

@@ -14,7 +14,9 @@ from pathspec.patterns.gitignore.basic import GitIgnoreBasicPattern
 
 from bythebook.sources.projects import NonContent, ProjectPage
 
-_CHANGELOGS = frozenset(["changelog", "change-log", "change_log", "release-notes", "release_notes", "releasenotes"])
+_CHANGELOGS = frozenset(
+    ["changelog", "change-log", "change_log", "changes", "release-notes", "release_notes", "releasenotes"]
+)
 _DOCUMENT_SUFFIXES = frozenset([".md", ".mdx", ".rst", ".markdown"])
 
 _SAMPLES = {

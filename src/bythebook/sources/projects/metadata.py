@@ -31,6 +31,8 @@ class DocumentMetadata:
     """The files it includes, as the document names them."""
     toctrees: tuple[Any, ...] = ()
     """The parts of the navigation that the document defines. Only Sphinx documents do."""
+    labels: tuple[tuple[str, str], ...] = ()
+    """The labels before its headings, each with the heading. Only Sphinx documents have them."""
     is_sample: bool = False
     """Whether the generator itself put it into the project."""
 
@@ -79,14 +81,15 @@ class MetadataCache:
 def find_markdown_title(text: str) -> str:
     """The first heading of level 1, without markup."""
     match = _HEADING.search(includes.strip_code(text))
-    return _strip_markup(match["atx"] or match["setext"]) if match else ""
+    return strip_markup(match["atx"] or match["setext"]) if match else ""
 
 
 def find_rst_title(text: str) -> str:
     """The first heading, without markup."""
     matches = _UNDERLINED.finditer(text)
-    return next((_strip_markup(match["title"]) for match in matches if len(match["under"]) >= 3), "")
+    return next((strip_markup(match["title"]) for match in matches if len(match["under"]) >= 3), "")
 
 
-def _strip_markup(heading: str) -> str:
+def strip_markup(heading: str) -> str:
+    """The visible text of a heading."""
     return _MARKUP.sub(lambda match: match[1] or "", _ID.sub("", heading)).strip()

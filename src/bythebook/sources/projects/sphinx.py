@@ -11,7 +11,13 @@ from bythebook.errors import ConfigurationError
 from bythebook.sources import SkippedPage
 from bythebook.sources.folder import title_from_name, walk
 from bythebook.sources.projects import NonContent, Outline, ProjectOptions, ProjectPage, Style, exclusions, includes
-from bythebook.sources.projects.metadata import DocumentMetadata, MetadataCache, find_markdown_title, find_rst_title
+from bythebook.sources.projects.metadata import (
+    DocumentMetadata,
+    MetadataCache,
+    find_markdown_title,
+    find_rst_title,
+    strip_markup,
+)
 from bythebook.sources.projects.navigation import NavEntry, NavItem, NavPosition, NavSection, arrange_documents
 from bythebook.sources.projects.yaml_files import read_optional_mapping
 
@@ -48,7 +54,22 @@ def parse_metadata(fields: dict[str, Any], text: str, file: Path) -> DocumentMet
         find_markdown_title(text) if markdown else find_rst_title(text),
         find_references(text),
         tuple(_parse_toctree(match["body"]) for match in trees),
+        tuple(_find_labels(text)),
     )
+
+
+_LABEL = re.compile(r"^(?:\.\. _(?P<rst>[^:`\n]+|`[^`\n]+`):|\((?P<myst>[\w.:-]+)\)=)[ \t]*$", re.MULTILINE)
+_HEADING = re.compile(
+    r"\s*(?:(?:\.\. _[^\n]*:|\([\w.:-]+\)=)[ \t]*\n\s*)*"  # further labels
+    r"(?:#+[ \t]+(?P<atx>\S[^\n]*)|(?:([^\w\s])\2+[ \t]*\n)?(?P<title>\S[^\n]*)\n([^\w\s])\4+[ \t]*(?:\n|$))"
+)
+
+
+def _find_labels(text: str) -> Iterator[tuple[str, str]]:
+    for label in _LABEL.finditer(text):
+        heading = _HEADING.match(text, label.end())
+        if heading:
+            yield (label["rst"] or label["myst"]).strip("`").lower(), strip_markup(heading["atx"] or heading["title"])
 
 
 def _parse_toctree(body: str) -> Toctree:
@@ -79,14 +100,17 @@ def read_outline(
     if source != root:
         pages.extend(exclusions.list_repository_files(root, published={page.file.resolve() for page in pages}))
     included = make_include_resolver(source, within=within, metadata=metadata)
+    references = _References(source, docs.titles())
     return Outline(
         config.base_url,
         "/",
         tuple(pages),
         skipped=tuple(skipped),
-        prepare=lambda text, file: finish_text(included.prepare(text, file), file, config.definitions),
+        prepare=lambda text, file: references.insert_titles(
+            finish_text(included.prepare(text, file), file, config.definitions), file
+        ),
         included_files=included.included_files,
-        definitions=config.definitions,
+        definitions=f"{config.definitions}{sorted(references.titles.items())}",
     )
 
 
@@ -135,6 +159,12 @@ class _Docs:
         listed = [at for at in order.values() if at.document in self.files]
         rest = [NavPosition(name, "", _first_folder(name)) for name in self.files if name not in order]
         return [self._place(at) for at in (*listed, *rest)]
+
+    def titles(self) -> dict[str, str]:
+        """What references show: the title of each document by its path, and the heading after each label."""
+        known = [self.metadata.get(self.source / file) for file in self.files.values()]
+        labels = {name: heading for document in known for name, heading in document.labels}
+        return labels | {f"/{name}": document.title for name, document in zip(self.files, known, strict=True)}
 
     def _place(self, at: NavPosition) -> ProjectPage:
         file = self.source / self.files[at.document]
@@ -202,6 +232,39 @@ def _resolve_target(target: str, document: str) -> str:
         elif part not in (".", ".."):
             parts.append(part)
     return "/".join(parts)
+
+
+_REFERENCE = re.compile(
+    r"(?<!`)(?P<role>:(?:std:)?(?:any|doc|ref):|\{(?:std:)?(?:any|doc|ref)\})`(?P<target>[^`<>\n]+)`"
+    r"|(?<!!)\[\](?=\((?P<link>[^()\s]+)\))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _References:
+    """The references that show the title of what they lead to."""
+
+    source: Path
+    titles: dict[str, str]
+
+    def insert_titles(self, text: str, file: Path) -> str:
+        """The text with the title written into each reference that has no words of its own."""
+        if not _REFERENCE.search(text):
+            return text
+        document = file.relative_to(self.source).as_posix() if file.is_relative_to(self.source) else file.name
+
+        def replacement(match: re.Match[str]) -> str:
+            target = (match["target"] or match["link"]).strip()
+            path = "/" + _resolve_target(re.sub(r"\.(?:md|rst)$", "", target.partition("#")[0]), document)
+            by_label = "" if match["role"] and "doc" in match["role"] else target.removeprefix("#").lower()
+            title = self.titles.get(by_label) or self.titles.get(path) or ""
+            if not title:
+                return match[0]
+            return f"[{title}]" if match["link"] else f"{match['role']}`{title} <{target}>`"
+
+        if file.suffix.lower() in _MARKDOWN_SUFFIXES:
+            return includes.replace_outside_code(text, lambda part: _REFERENCE.sub(replacement, part))
+        return _REFERENCE.sub(replacement, text)
 
 
 def _first_folder(document: str) -> str:

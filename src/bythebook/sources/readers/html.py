@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from bythebook.sources import BlockKind
-from bythebook.sources.document import DocumentWriter, ParsedDocument
+from bythebook.sources.document import DocumentWriter, ParsedDocument, mark_code
 from bythebook.sources.readers.html_content import (
     BLOCKS,
     document_title,
@@ -163,6 +163,8 @@ class _TreeWalker:
             self._texts.append(node.text(separator=" "))
         elif tag == "br":
             self._texts.append(_LINE_BREAK)
+        elif tag == "code" and node.css_first("p, pre, div, br") is None:
+            self._texts.append(mark_code(_collect_text(node, line_break=" ")))
         elif is_tab_list(node) and self._assign_labels(node):
             self._end_paragraph()
         elif tag in _BLOCK_WRITERS:

@@ -8,18 +8,26 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
+from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from bythebook.sources import BlockKind, Unreadable
-from bythebook.sources.document import DocumentPart, DocumentWriter, ParsedDocument
+from bythebook.sources.document import (
+    DocumentPart,
+    DocumentWriter,
+    ParsedDocument,
+    format_role,
+    mark_code,
+    remove_code_marks,
+)
 from bythebook.sources.projects import DEFAULT_SLUGS, SlugOptions, Style
 from bythebook.sources.readers import front_matter, html
 from bythebook.sources.slugs import AnchorGenerator
@@ -41,7 +49,7 @@ def parse_body(
 ) -> ParsedDocument:
     """Parse a document without front matter."""
     env: dict[str, Any] = {}
-    tokens = parser.parse(body, env)
+    tokens = parser.parse(_SNIPPETS.sub("", body) if "8<" in body else body, env)
     walker = _TokenWalker(parser, env, style)
     walker.anchors = AnchorGenerator(style, _explicit_ids(tokens), slugs=slugs)
     walker.walk(tokens)
@@ -79,11 +87,15 @@ _ALERT = re.compile(r"\[!(\w+)\][+-]?[ \t]*(.*)")
 _TASK = re.compile(r"\[[ xX]\][ \t]+")
 _INCLUDE = re.compile(
     r"^[ \t]*(?:\{\{[ \t]*#(?:include|rustdoc_include|playground|shiftinclude)\b.*\}\}"
-    r"|\{\*.*\*\}|\{!.*!\}|-+8<-+.*)[ \t]*$\n?",
+    r"|\{\*.*\*\}|\{!.*!\}|(?:(?:#|//|--|;|%|/\*|<!--)[ \t]*)?-+8<-+.*)[ \t]*$\n?",
     re.MULTILINE,
 )
+_SNIPPETS = re.compile(r"^[ \t]*-+8<-+[ \t]*\n(?:.*\n)*?[ \t]*-+8<-+[ \t]*$", re.MULTILINE)
+_MARKDOWN_IN_HTML = re.compile(r"<\w[^<>]*\smarkdown(?:=[^<>]*)?>")
+_INLINE_LANGUAGE = re.compile(r"(?:#!|:::)[a-z][\w+-]* (?=\S)")
 _HIDDEN_RUST = re.compile(r"^[ \t]*#(?: .*)?(?:\n|$)", re.MULTILINE)
 _CODE_TITLE = re.compile(r"\btitle=(?:\"([^\"]*)\"|'([^']*)')")
+_ESM_LINE = re.compile(r"^(?:import|export)\b.*$", re.MULTILINE)
 _TAG = re.compile(r"<!--.*?(?:-->|$)|</?[A-Za-z][^<>]*>", re.DOTALL)
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _COMPONENT = re.compile(r"<[A-Z][\w.]*\s([^<>]*)>")
@@ -147,7 +159,7 @@ class _TokenWalker:
 
     def _write_heading(self, source: str) -> None:
         match = _HEADING_ID.search(source)
-        text = self._text(source[: match.start()] if match else source)
+        text = remove_code_marks(self._text(source[: match.start()] if match else source))
         level, self._heading = self._heading, 0
         anchor = self.anchors.anchor(text, level=level, explicit=match["id"] if match else "")
         self.writer.heading(text, level=level, anchor=anchor)
@@ -169,7 +181,7 @@ class _TokenWalker:
         self._parser.inline.parse(source, self._parser, self._env, tokens)
         if "}`" in source and self._style is Style.SPHINX:
             _strip_roles(tokens)
-        return "".join(map(_visible_text, tokens))
+        return "".join(map(_visible_text, _join_text(tokens)))
 
     def _open_heading(self, token: Token) -> None:
         self._heading = int(token.tag[1])
@@ -182,6 +194,9 @@ class _TokenWalker:
             return
         if not code.strip():
             return
+        if info == "mdx-code-block":
+            self.walk(self._parser.parse(_ESM_LINE.sub("", code), self._env))
+            return
         if self._style is Style.MDBOOK and info.startswith("rust"):
             code = _HIDDEN_RUST.sub("", code)
         title = _CODE_TITLE.search(info)
@@ -190,17 +205,24 @@ class _TokenWalker:
         self.writer.code(code, language="" if "=" in info.split(" ")[0] else info.lstrip("{. "))
 
     def _write_directive(self, directive: MystDirective) -> None:
-        if directive.is_text:
+        if directive.name == "eval-rst":
+            from bythebook.sources.readers import rst  # Few pages need docutils, which is slow to import.
+
+            self.writer.extend(rst.read(directive.content).parts)
+        elif directive.is_text:
             self.writer.paragraph(self._text(directive.label))
             self.walk(self._parser.parse(directive.content, self._env))
         elif directive.is_visible:
+            self.writer.paragraph(self._text(directive.caption))
             self.writer.code(directive.content, language=directive.language)
 
     def _write_html(self, token: Token) -> None:
         for component in _COMPONENT.finditer(token.content):
             self.writer.paragraph(self._text(find_visible_attribute(component[1])))
         source = _TEMPLATE.sub("", token.content)
-        if _TAG.sub("", source).strip():
+        if _MARKDOWN_IN_HTML.match(source):
+            self.walk(self._parser.parse(_TAG.sub("\n", source), self._env))
+        elif _TAG.sub("", source).strip():
             html.write_fragment(source, self.writer)
 
     def _open_item(self, token: Token) -> None:
@@ -224,9 +246,19 @@ class _TokenWalker:
 def _strip_roles(tokens: Sequence[Token]) -> None:
     for token, following in pairwise(tokens):
         if token.type == "text" and following.type == "code_inline":
-            before = strip_role(token.content)
-            if before != token.content:
-                token.content, following.content = before, role_text(following.content)
+            role = _ROLE.search(token.content)
+            if role:
+                token.content, following.content = (
+                    token.content[: role.start()],
+                    format_role(role[1], following.content),
+                )
+
+
+def _join_text(tokens: Sequence[Token]) -> Iterator[Token]:
+    for _, group in groupby(tokens, key=lambda token: token.type == "text" or id(token)):
+        first, *rest = group
+        first.content += "".join(token.content for token in rest)
+        yield first
 
 
 def _visible_text(token: Token) -> str:
@@ -236,7 +268,9 @@ def _visible_text(token: Token) -> str:
             if "{" in token.content or "[" in token.content or ":" in token.content
             else token.content
         )
-    if token.type in ("code_inline", "text_special"):
+    if token.type == "code_inline":
+        return mark_code(_INLINE_LANGUAGE.sub("", token.content))
+    if token.type == "text_special":
         return token.content
     if token.type == "softbreak":
         return " "
@@ -299,6 +333,27 @@ def enable_extensions(parser: MarkdownIt) -> None:
     """Add the rule for the blocks of all dialects to a parser."""
     interrupted = ["paragraph", "reference", "blockquote", "list"]
     parser.block.ruler.before("reference", "published_block", _parse_extension_block, {"alt": interrupted})
+    parser.inline.ruler.after("link", "undefined_reference", _parse_undefined_reference)
+
+
+_REFERENCE_TARGET = re.compile(r"\[(?:\]|(?=[^\]]*[^\W\d])[^\[\]\n]{2,}\])")
+
+
+def _parse_undefined_reference(state: StateInline, silent: bool) -> bool:
+    """`[text][object.name]` or `[object.name][]`, which a plugin resolves when it builds the site: its text."""
+    start = state.pos
+    if state.src[start] != "[" or (start and (state.src[start - 1].isalnum() or state.src[start - 1] in "_])!")):
+        return False
+    end = state.md.helpers.parseLinkLabel(state, start, False)
+    target = _REFERENCE_TARGET.match(state.src, end + 1) if end > start + 1 else None
+    if target is None:
+        return False
+    if not silent:
+        last, state.pos, state.posMax = state.posMax, start + 1, end
+        state.md.inline.tokenize(state)
+        state.posMax = last
+    state.pos = target.end()
+    return True
 
 
 def _parse_extension_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
@@ -394,8 +449,8 @@ def _container_label(kind: str, title: str) -> str:
 
 _DIRECTIVE = re.compile(r"\{(?P<name>[\w:.+-]+)\}[ \t]*(?P<argument>.*)")
 _OPTIONS = re.compile(r"---\n(?:[^\n]*\n)*?---(?:\n|$)|(?::[\w-]+:[^\n]*(?:\n|$))+")
-_ROLE = re.compile(r"\{[\w:.+-]+\}$")
-_TITLE_AND_TARGET = re.compile(r"([^<]*\S)\s*<[^<>]*>")
+_CAPTION = re.compile(r"^:?caption:[ \t]*(\S.*?)[ \t]*$", re.MULTILINE)
+_ROLE = re.compile(r"\{([\w:.+-]+)\}$")
 
 _CODE_DIRECTIVES = frozenset(["code", "code-block", "code-cell", "sourcecode"])
 _MYST_LABELS = frozenset(
@@ -420,7 +475,10 @@ _TEXT_DIRECTIVES = _MYST_LABELS | frozenset(
     ]
 )
 _INVISIBLE_DIRECTIVES = frozenset(
-    ["toctree", "include", "literalinclude", "eval-rst", "image", "figure", "index", "contents", "bibliography"]
+    [
+        *("toctree", "include", "literalinclude", "image", "figure", "index", "contents", "bibliography"),
+        *("currentmodule", "module", "py:currentmodule", "py:module", "highlight", "tags", "todo", "mermaid"),
+    ]
 )
 
 
@@ -431,6 +489,7 @@ class MystDirective:
     name: str
     argument: str
     content: str
+    caption: str = ""
 
     @property
     def is_visible(self) -> bool:
@@ -442,6 +501,8 @@ class MystDirective:
 
     @property
     def label(self) -> str:
+        if self.name.startswith(("grid", "tab-set")) and not self.name.endswith("card"):
+            return ""  # The argument is a number of columns.
         return self.argument or (self.name.capitalize() if self.name in _MYST_LABELS else "")
 
     @property
@@ -456,15 +517,10 @@ def parse_directive(info: str, content: str) -> MystDirective | None:
     if match is None:
         return None
     options = _OPTIONS.match(content)
-    return MystDirective(match["name"], match["argument"], content[options.end() :] if options else content)
-
-
-def strip_role(text: str) -> str:
-    """Remove the role name before a code span."""
-    return _ROLE.sub("", text)
-
-
-def role_text(code: str) -> str:
-    """The visible text of a role: the title of `title <target>`."""
-    titled = _TITLE_AND_TARGET.fullmatch(code)
-    return titled[1] if titled else code
+    caption = _CAPTION.search(options[0]) if options else None
+    return MystDirective(
+        match["name"],
+        match["argument"],
+        content[options.end() :] if options else content,
+        caption[1].strip("\"'") if caption else "",
+    )

@@ -71,7 +71,11 @@ def strip_jsx(text: str) -> str:
 def _replace_construct(text: str, match: re.Match[str]) -> tuple[str, int]:
     """The visible text of a construct, and the position after it."""
     if match["fence"]:
-        return _copy_until(text, match, _closing_fence(match["marks"]))
+        shown, end = _copy_until(text, match, _closing_fence(match["marks"]))
+        opening, _, rest = shown.partition("\n")
+        # Such a block is MDX, fenced so that other programs do not show its tags.
+        is_mdx = opening.endswith("mdx-code-block")
+        return (strip_jsx(rest.rpartition("\n")[0] + "\n") if is_mdx else shown), end
     if match["code"]:
         return _copy_until(text, match, re.compile(rf"(?<!`){match['code']}(?!`)"), unless="\n\n")
     if match["expression"]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +24,12 @@ _NOT_A_TITLE = re.compile(
 )
 _SUBSET_PREFIX = re.compile(r"^[A-Z]{6}\+")
 _MAX_FONT_NAME = 200
+_FIRST_IDEOGRAPH = "\u2e80"
+_MIN_LETTERS = 100
+_MAX_WORD = 15
+"""A page with more letters than this for each space has lost its spaces: the longest average word has half as many."""
+_MIN_SPACE = 0.1
+"""The least space between words, as a fraction of the font size. Between letters it is at most about 0.03."""
 
 
 def read(file: Path, *, heartbeat: Callable[[], object] = lambda: None) -> ParsedDocument:
@@ -69,6 +76,8 @@ class _Glyph(NamedTuple):
     y: float
     is_gap: bool = False
     """True for the spaces and line breaks that PDFium generates where characters are far apart."""
+    number: int = -1
+    """Its number on the page, from which PDFium finds its box."""
 
     def continues(self, other: _Glyph) -> bool:
         """True if both characters are set alike on one baseline, so that they belong to one run."""
@@ -87,7 +96,8 @@ def _read_lines(page: pypdfium2.PdfPage, heartbeat: Callable[[], object]) -> lis
 
 def _read_runs(textpage: pypdfium2.PdfTextPage) -> Iterator[TextRun]:
     run: list[_Glyph] = []
-    for glyph in _read_glyphs(textpage):
+    glyphs = list(_read_glyphs(textpage))
+    for glyph in _restore_spaces(textpage, glyphs) if _lacks_spaces(glyphs) else glyphs:
         if run and not glyph.continues(run[-1]):
             yield _to_run(run)
             run = []
@@ -123,8 +133,28 @@ def _read_glyphs(textpage: pypdfium2.PdfTextPage) -> Iterator[_Glyph]:
             (matrix.a, matrix.b, matrix.c, matrix.d),
             x.value,
             y.value,
+            number=index,
         )
         yield last
+
+
+def _lacks_spaces(glyphs: Sequence[_Glyph]) -> bool:
+    """Whether a page of an alphabetic script has nearly no spaces. LaTeX sets words apart by their position only."""
+    letters = sum(glyph.char.isalpha() and glyph.char < _FIRST_IDEOGRAPH for glyph in glyphs)
+    spaces = sum(glyph.is_gap or glyph.char == " " for glyph in glyphs)
+    return letters > _MIN_LETTERS and letters > _MAX_WORD * spaces
+
+
+def _restore_spaces(textpage: pypdfium2.PdfTextPage, glyphs: Iterable[_Glyph]) -> Iterator[_Glyph]:
+    """The characters of a page with a space wherever one does not begin near the end of the one before."""
+    box, last = pdfium.FS_RECTF(), None
+    for glyph in glyphs:
+        if last is not None and glyph.continues(last) and max(glyph.char, last.char) < _FIRST_IDEOGRAPH:
+            pdfium.FPDFText_GetLooseCharBox(textpage.raw, last.number, box)
+            if glyph.x - box.right > _MIN_SPACE * glyph.size * math.hypot(*glyph.matrix[2:]):
+                yield last._replace(char=" ", is_gap=True)
+        yield glyph
+        last = glyph
 
 
 def _read_outline(document: pypdfium2.PdfDocument) -> Iterator[OutlineEntry]:

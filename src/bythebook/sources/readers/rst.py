@@ -13,7 +13,7 @@ from docutils.parsers.rst.languages import en
 from docutils.utils import new_document
 
 from bythebook.sources import BlockKind, Unreadable
-from bythebook.sources.document import DocumentWriter, ParsedDocument
+from bythebook.sources.document import DocumentWriter, ParsedDocument, format_role, mark_code
 
 MAX_LENGTH = 2_000_000
 _OVERLONG_WORD = re.compile(r"\S{2000}")
@@ -114,6 +114,17 @@ class _TreeWalker:
             self.writer.close_item()
         self.writer.close_list()
 
+    def write_fields(self, node: nodes.Node) -> None:
+        """The fields above the first title are metadata of the page, except for those about its author."""
+        shown = node.children
+        if isinstance(node.parent, nodes.document) and not any(
+            isinstance(before, nodes.section | nodes.Body) and not isinstance(before, nodes.Invisible)
+            for before in node.parent.children[: node.parent.index(node)]
+        ):
+            shown = [field for field in shown if field.children[0].astext().lower() in _BIBLIOGRAPHIC_FIELDS]
+        for field in shown:
+            self.write_field(field)
+
     def write_field(self, node: nodes.Node) -> None:
         name, *body = node.children
         self.writer.paragraph(f"{name.astext()}: " + " ".join(self._text(child) for child in body))
@@ -135,6 +146,8 @@ class _TreeWalker:
     def _pieces(self, node: nodes.Node, depth: int) -> Iterator[str]:
         if isinstance(node, nodes.Text):
             yield node.astext().replace("\n", " ")
+        elif isinstance(node, nodes.literal):
+            yield mark_code(node.astext().replace("\n", " "))
         elif isinstance(node, nodes.substitution_reference) and depth < 20:
             definition = self._replacements.get(node.get("refname", ""))
             for child in (definition or node).children:
@@ -163,6 +176,7 @@ _AUTO_ID = re.compile(r"id[0-9]+")
 _INVISIBLE = frozenset(
     ["comment", "footnote_reference", "image", "pending", "raw", "substitution_definition", "system_message", "label"]
 )
+_BIBLIOGRAPHIC_FIELDS = frozenset("author authors organization contact version status date copyright abstract".split())
 _ADMONITIONS = ["attention", "caution", "danger", "error", "hint", "important", "note", "tip", "warning"]
 _HANDLERS: dict[str, Callable[[_TreeWalker, nodes.Node], None]] = {
     **dict.fromkeys(_INVISIBLE, _TreeWalker.ignore),
@@ -175,6 +189,7 @@ _HANDLERS: dict[str, Callable[[_TreeWalker, nodes.Node], None]] = {
     "math_block": _TreeWalker.write_code,
     "bullet_list": _TreeWalker.write_list,
     "enumerated_list": _TreeWalker.write_list,
+    "field_list": _TreeWalker.write_fields,
     "field": _TreeWalker.write_field,
     "option_list_item": _TreeWalker.write_field,
     "line_block": _TreeWalker.write_lines,
@@ -184,7 +199,6 @@ _HANDLERS: dict[str, Callable[[_TreeWalker, nodes.Node], None]] = {
 
 _DIRECTIVE = re.compile(r"\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?([\w.+:-]+?)[ \t]?::(?=\s|$)")
 _ROLE = re.compile(r":([A-Za-z][\w.+:-]*):`|`:([A-Za-z][\w.+:-]*):")
-_TITLE_AND_TARGET = re.compile(r"([^<]*\S)\s*<[^<>]*>")
 
 _INVISIBLE_DIRECTIVES = frozenset(
     [
@@ -208,13 +222,17 @@ _INVISIBLE_DIRECTIVES = frozenset(
             "mermaid",
             "uml",
         ),
-        *("sectionauthor", "codeauthor", "tags", "program", "click", "argparse", "jupyter-execute"),
+        *("sectionauthor", "codeauthor", "tags", "program", "click", "click:run", "argparse", "jupyter-execute"),
+        *("todo", "todolist", "youtube", "vimeo", "video"),
     ]
+)
+_INVISIBLE_ARGUMENTS = frozenset(
+    "only ifconfig rst-class cssclass tabs tab-set grid grid-item button-link button-ref".split()
 )
 _CODE_DIRECTIVES = frozenset(
     [
         *("code", "code-block", "sourcecode", "math", "doctest", "testcode", "testsetup", "testoutput", "testcleanup"),
-        *("prompt", "productionlist", "ipython", "console"),
+        *("prompt", "productionlist", "ipython", "console", "click:example", "code-tab"),
     ]
 )
 _VERSION_LABELS = {
@@ -280,16 +298,22 @@ class UnknownDirective(Directive):
             return []
         if self.name in _CODE_DIRECTIVES:
             return self._code()
-        return [*([] if self.name == "only" else self._argument()), *self._parse_content()]
+        return [*([] if self.name in _INVISIBLE_ARGUMENTS else self._argument()), *self._parse_content()]
 
     def _code(self) -> list[nodes.Node]:
         caption = self.options.get("caption")
         lines, language = list(self.content), "".join(self.arguments)
+        if self.name == "code-tab":
+            language, _, caption = language.partition(" ")
+            caption = caption or language
         if not self.name.startswith(("code", "source")):
             # Only these have a language argument. The code of others may begin on the line of the directive.
             lines, language = [*language.split("\n"), *lines], ""
         code = nodes.literal_block(self.block_text, "\n".join(lines), classes=[language] if language else [])
-        return [nodes.paragraph(caption, caption), code] if caption else [code]
+        if not caption:
+            return [code]
+        children, messages = self.state.inline_text(caption, self.lineno)
+        return [nodes.paragraph(caption, "", *children), *messages, code]
 
     def _argument(self) -> list[nodes.Node]:
         if not self.arguments:
@@ -307,11 +331,12 @@ class UnknownDirective(Directive):
         return list(holder.children)
 
 
-def _unknown_role(_: str, rawtext: str, text: str, *__: Any, **___: Any) -> tuple[list[Any], list[Any]]:
-    """A role without an implementation here: the text of `title <target>` is the title, of `~a.b.c` it is `c`."""
-    text = nodes.unescape(text)
-    titled = _TITLE_AND_TARGET.fullmatch(text)
-    words = titled[1] if titled else text.lstrip("!")
-    if words.startswith("~"):
-        words = words[1:].rsplit(".", 1)[-1]
-    return [nodes.inline(rawtext, words)], []
+def _unknown_role(name: str, rawtext: str, text: str, *__: Any, **___: Any) -> tuple[list[Any], list[Any]]:
+    """A role without an implementation here."""
+    kind = nodes.literal if name.lower().rpartition(":")[2] in _CODE_ROLES else nodes.inline
+    return [kind(rawtext, format_role(name, nodes.unescape(text)))], []
+
+
+_CODE_ROLES = frozenset(
+    "attr class const data envvar exc file func kbd meth mod obj option program command samp type".split()
+)

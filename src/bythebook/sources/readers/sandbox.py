@@ -138,7 +138,8 @@ def may_be_slow(text: str) -> bool:
 
 def _to_document(fields: dict[str, Any]) -> ParsedDocument:
     parts = (
-        DocumentPart(BlockKind(kind), text, level=level, anchor=anchor) for kind, text, level, anchor in fields["parts"]
+        DocumentPart(BlockKind(kind), text, level=level, anchor=anchor, code=tuple(map(tuple, code)))
+        for kind, text, level, anchor, code in fields["parts"]
     )
     return ParsedDocument(fields["title"], tuple(parts), module_name=fields["module_name"])
 

@@ -79,7 +79,7 @@ def _read_web_page(html: str) -> dict[str, Any]:
 
 
 def _to_json(document: ParsedDocument) -> dict[str, Any]:
-    parts = [[part.kind, part.text, part.level, part.anchor] for part in document.parts]
+    parts = [[part.kind, part.text, part.level, part.anchor, part.code] for part in document.parts]
     return {"title": document.title, "module_name": document.module_name, "parts": parts}
 
 
