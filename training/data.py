@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 LABELS = ("supported", "neutral", "contradicted", "not_supported")
 """`not_supported` is neutral or contradicted: some sets do not say which."""
 SHARES = {
-    "snli": 0.16,
+    "snli": 0.5,
     "cad_snli": 0.8,
     "dnc_megaveridicality": 0.12,
     "creak": 0.4,
