@@ -1,4 +1,4 @@
-"""Extractive answers."""
+"""Answers without a model: which block is shown, what comes with it, and the text of refusals."""
 
 from __future__ import annotations
 
@@ -6,174 +6,169 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bythebook.answers.extractive import MOST, cite, extract, format_refusal, nearest_sections
-from bythebook.chunking.spans import split_spans
-from bythebook.index.terms import Bm25Terms
-from bythebook.retrieval.evidence import ScoredSpan
+from bythebook.answers import SectionLink
+from bythebook.answers.blocks import Section, split_blocks
+from bythebook.answers.extractive import classify_question, format_refusal, link_sections
 from tests.support.passages import result
+from tests.support.word_embedder import WordBook
 
 if TYPE_CHECKING:
-    from bythebook.retrieval import RetrievalResult
+    from pathlib import Path
 
-WORDS = Bm25Terms(20.0)
-
-
-def weighed(found: RetrievalResult, begins: str, *, score: float = 1.0) -> ScoredSpan:
-    """The span of a passage that starts with this text."""
-    (unit,) = (
-        unit for unit in split_spans(found.text, fence=found.fence) if found.text[unit.start :].startswith(begins)
-    )
-    return ScoredSpan(found, unit, score)
+LAMP = "# Lamps\n\n## Oil\n\n"
 
 
-def answer(text: str, *begins: str, fence: str = "") -> str:
-    """The answer when these spans of one passage score best, in this order."""
-    found = result(text, fence=fence)
-    ranked = [weighed(found, begin, score=1.0 - 0.01 * place) for place, begin in enumerate(begins)]
-    return cite(extract(ranked, WORDS))[0]
+async def answer(folder: Path, page: str, question: str) -> str:
+    """The answer of a book with this page and one about another subject."""
+    (folder / "pages").mkdir()
+    (folder / "pages" / "lamps.md").write_text(page)
+    (folder / "pages" / "zoo.md").write_text("# Zoo\n\nA zebra has stripes.")
+    book = WordBook(folder / "index")
+    await book.ingest(folder / "pages")
+    (response,) = await book.ask(question)
+    return response.answer
 
 
 @pytest.mark.parametrize(
-    ("text", "begins", "expected"),
+    ("body", "question", "expected"),
     [
-        pytest.param("It burns oil. It is bright.", ["It burns"], "It burns oil. [1]", id="a sentence"),
+        pytest.param("It burns colza.", "Which colza?", "It burns colza. [1]", id="a sentence"),
         pytest.param(
-            "The keeper lights lamps. Nobody sleeps. Ships pass by.",
-            ["Ships", "The keeper"],
-            "The keeper lights lamps. [1]\n\nShips pass by. [2]",
-            id="two sentences in the order of the page",
+            "The keeper lights lamps. Colza burns brightly. Nobody sleeps.",
+            "Which colza burns?",
+            "The keeper lights lamps. **Colza burns brightly.** Nobody sleeps. [1]",
+            id="the sentence that answers is marked in its paragraph",
         ),
         pytest.param(
-            "The keeper lights lamps. Ships pass by. Nobody sleeps.",
-            ["Ships", "The keeper"],
-            "The keeper lights lamps. Ships pass by. [1]",
-            id="neighbours are one quote",
+            "You need:\n\n- colza oil\n- a dry wick\n\nShips pass by.",
+            "Which wick?",
+            "You need:\n\n- colza oil\n- **a dry wick** [1]",
+            id="a list comes whole, below its lead sentence",
         ),
         pytest.param(
-            "The keeper lights lamps.\n\nShips pass by.",
-            ["Ships", "The keeper"],
-            "The keeper lights lamps.\n\nShips pass by. [1]",
-            id="also across a paragraph",
+            "Many things:\n\n" + "\n".join(f"- thing{number} here" for number in range(20)) + "\n- colza there",
+            "Which colza?",
+            "Many things:\n\n- thing0 here\n- thing1 here\n- thing2 here\n- thing3 here\n- **colza there** [1] [2]",
+            id="a long list is cut to the items that matter",
         ),
         pytest.param(
-            "You need:\n- colza oil\n- a dry wick\n\nThen wait.",
-            ["colza"],
-            "You need:\n- colza oil\n- a dry wick [1]",
-            id="an item brings its list and what introduces it",
+            "Ships pass by.\n\nRun the lamp:\n\n```sh\nlamp --on\n```\n\nDone.",
+            "How do I run the lamp?",
+            "Run the lamp:\n\n```sh\nlamp --on\n```\n\nDone. [1]",
+            id="code comes with the sentence before it",
         ),
         pytest.param(
-            "You need:\n1. colza oil\n2. a dry wick",
-            ["You need"],
-            "You need:\n1. colza oil\n2. a dry wick [1]",
-            id="what introduces a list brings it",
+            "| Flag | Means |\n| --- | --- |\n| Red | Danger |\n| Blue | Calm |",
+            "Which flag means calm?",
+            "| Flag | Means |\n| --- | --- |\n| Red | Danger |\n| Blue | Calm |\n[1]",
+            id="a table comes with its header",
         ),
         pytest.param(
-            "- colza oil. It burns.\n- a dry wick", ["a dry"], "- a dry wick [1]", id="an item alone keeps its mark"
-        ),
-        pytest.param("3. colza oil\n4. a wick", ["colza"], "3. colza oil [1]", id="an item alone keeps its number"),
-        pytest.param(
-            "- colza oil. It burns brightly.", ["It burns"], "It burns brightly. [1]", id="half an item has no mark"
-        ),
-        pytest.param(
-            "Many things:\n" + "\n".join(f"- thing{number} here" for number in range(20)),
-            ["thing3"],
-            "- thing3 here [1]",
-            id="a long list does not come whole",
+            "WICK_LENGTH\n\nThe length of the wick in inches.\n\nDefault: 3\n\n"
+            "OIL_KIND\n\nThe oil that is burnt.\n\nDefault: colza",
+            "default oil kind",
+            "**OIL_KIND**\n\nThe oil that is burnt.\n\nDefault: colza [1]",
+            id="an option comes with its description and its default",
         ),
         pytest.param(
-            "Run this:\n\n```sh\nlamp --on\n```\n\nDone.",
-            ["Run this"],
-            "Run this:\n\n```sh\nlamp --on\n```\n[1]",
-            id="code comes with what introduces it, in its fences",
+            "Ships pass by.\n\nThe wick is long. This makes it burn brightly.\n\nThis is why colza is used.",
+            "Why colza?",
+            "The wick is long. This makes it burn brightly.\n\n**This is why colza is used.** [1]",
+            id="a block that leans on the one before it brings that one",
         ),
-        pytest.param(
-            "Run this:\n\n```sh\nlamp --on\n```\n\n```sh\nlamp --off\n```",
-            ["Run this"],
-            "Run this:\n\n```sh\nlamp --on\n```\n[1]",
-            id="only the code that was introduced",
-        ),
-        pytest.param(
-            "Flags mean:\n\n| Flag | Is |\n| --- | --- |\n| Red | Danger |\n\nEnd.",
-            ["| Red"],
-            "Flags mean:\n\n| Flag | Is |\n| --- | --- |\n| Red | Danger |\n[1]",
-            id="a row brings its table and what introduces it",
-        ),
-        pytest.param("| Red | Danger |\n| Blue | Calm |", ["| Blue"], "| Blue | Calm |\n[1]", id="a row alone"),
-        pytest.param(
-            "As he wrote:\n\nCall me Ishmael. Some years ago I sailed.",
-            ["As he"],
-            "As he wrote:\n\nCall me Ishmael. [1]",
-            id="a colon before prose brings one sentence",
-        ),
-        pytest.param("What it needs:", ["What"], "What it needs: [1]", id="a colon with nothing below it"),
     ],
 )
-def test_extracted_answers(text: str, begins: list[str], expected: str) -> None:
-    assert answer(text, *begins) == expected
+async def test_the_block_that_answers_is_shown_below_its_headings(
+    tmp_path: Path, body: str, question: str, expected: str
+) -> None:
+    assert await answer(tmp_path, LAMP + body, question) == f"**Lamps > Oil**\n\n{expected}"
+
+
+async def test_code_longer_than_a_chunk_is_shown_whole(tmp_path: Path) -> None:
+    code = "\n".join(f"step_{number} = lamp({number})" for number in range(60))
+    shown = await answer(tmp_path, f"{LAMP}Light all lamps:\n\n```py\n{code}\n```\n", "show me code for all lamps")
+    assert f"```py\n{code}\n```" in shown
 
 
 @pytest.mark.parametrize(
-    ("text", "fence", "expected"),
+    ("question", "code", "words"),
     [
-        pytest.param("```py\nlamp = 1", "", "```py\nlamp = 1\n```\n[1]", id="cut at its end"),
-        pytest.param("lamp = 1\n```", "```py", "```py\nlamp = 1\n```\n[1]", id="cut at its start"),
-        pytest.param("lamp = 1", "~~~~py", "~~~~py\nlamp = 1\n~~~~\n[1]", id="cut at both ends"),
-        pytest.param("````\n```\nlamp\n```", "", "````\n```\nlamp\n```\n````\n[1]", id="with fences inside"),
-        pytest.param("````\n```\nlamp", "", "````\n```\nlamp\n````\n[1]", id="with half a fence inside"),
+        pytest.param("example of a lamp", 3.0, 0, id="an example is code"),
+        pytest.param("how do I light it?", 1.0, 30, id="steps have code"),
+        pytest.param("LampError: no oil", 0.5, 70, id="a remedy follows an error message"),
+        pytest.param("what is a lamp?", 0.0, 40, id="a definition is a paragraph"),
+        pytest.param("how many lamps are there?", 0.0, 0, id="a value is short"),
     ],
 )
-def test_a_partial_code_block_is_rendered_with_fences(text: str, fence: str, expected: str) -> None:
-    assert answer(text, text[:4], fence=fence) == expected
+def test_the_kind_of_a_question_decides_what_is_added(question: str, code: float, words: int) -> None:
+    shape = classify_question(question)
+    assert (shape.code, shape.words, shape.front) == (code, words, False)
 
 
-def test_the_quotes_of_the_best_passage_come_first() -> None:
-    second = result("Ships pass by.", url="https://b.example/2")
-    first = result("The keeper lights lamps. Nobody sleeps.", url="https://b.example/1")
-    said, citations = cite(extract([weighed(second, "Ships"), weighed(first, "The keeper", score=0.9)], WORDS))
+def test_a_bare_name_asks_for_the_beginning_of_its_section() -> None:
+    assert classify_question("fog horn").front
 
-    assert said == "Ships pass by. [1]\n\nThe keeper lights lamps. [2]"
-    assert [(made.number, made.quote, made.chunk_id) for made in citations] == [
-        (1, "Ships pass by.", second.chunk_id),
-        (2, "The keeper lights lamps.", first.chunk_id),
+
+def test_blocks_are_separated_by_blank_lines_and_by_their_kind() -> None:
+    text = "One. Two.\nThree.\n- a\n  more of a\n- b\n\n```\nx\n\ny\n```\n| A |\n| - |\n| 1 |\n\nEnd."
+    found = [(block.kind.value, text[block.start : block.end]) for block in split_blocks(text)]
+    assert found == [
+        ("paragraph", "One. Two.\nThree."),
+        ("list", "- a\n  more of a\n- b"),
+        ("code", "```\nx\n\ny\n```"),
+        ("table", "| A |\n| - |\n| 1 |"),
+        ("paragraph", "End."),
     ]
 
 
-def test_repeated_content_is_quoted_once() -> None:
-    one = result("The lamp burns colza oil.", url="https://b.example/1")
-    two = result("Colza oil burns in the lamp.", url="https://b.example/2")
-    assert cite(extract([weighed(one, "The"), weighed(two, "Colza")], WORDS))[0] == "The lamp burns colza oil. [1]"
+def test_the_quotes_of_a_section_are_in_the_passages_that_contain_them() -> None:
+    first = result("The lamp burns oil.\n\nShips", chunk_id="a", start=10)
+    second = result("Ships pass by.", chunk_id="b", start=31)
+    section = Section((first, second), "The lamp burns oil.\n\nShips pass by.")
+    quotes = section.quotes(0, len(section.text))
+    assert [(quote.result.chunk_id, quote.text) for quote in quotes] == [
+        ("a", "The lamp burns oil.\n\nShips"),
+        ("b", "pass by."),
+    ]
 
 
-def test_further_quotes_need_nearly_the_best_score() -> None:
-    found = result("The lamp burns oil. Nobody sleeps. Ships pass by.")
-    ranked = [weighed(found, "The lamp"), weighed(found, "Ships", score=0.69)]
-    assert cite(extract(ranked, WORDS))[0] == "The lamp burns oil. [1]"
-
-
-def test_the_number_of_quotes_is_limited() -> None:
-    found = [result(f"Thing{number} alpha{number}.", url=f"https://b.example/{number}") for number in range(9)]
-    assert len(extract([weighed(entry, "Thing") for entry in found], WORDS)) == MOST
-
-
-def test_spans_without_content_words_are_not_quoted() -> None:
-    assert extract([weighed(result("To be or not to be."), "To")], WORDS) == []
-    assert cite([]) == ("", ())
-
-
-def test_a_refusal_names_the_question_and_the_nearest_sections() -> None:
-    assert format_refusal("Who?", ["A > B", "C"]) == (
-        "I don't have information about “Who?” in this book.\n\nThe nearest sections are:\n- A > B\n- C"
+def test_a_refusal_names_the_question_and_links_the_nearest_sections() -> None:
+    near = [SectionLink("A > B", "https://b.example/#b"), SectionLink("List[T]", "https://b.example/t")]
+    assert format_refusal("Who?", near) == (
+        "I don't have information about “Who?” in this book.\n\nThe nearest sections are:\n"
+        "- [A > B](https://b.example/#b)\n- [List\\[T\\]](https://b.example/t)"
     )
     assert format_refusal("Who?", []) == "I don't have information about “Who?” in this book."
     assert len(format_refusal("x" * 1000, [])) < 200
 
 
-def test_nearest_sections_are_unique_and_limited() -> None:
+@pytest.mark.parametrize(
+    ("question", "near"),
+    [
+        pytest.param("Which colza?", ["Lamps > Oil"], id="a section that comes near"),
+        pytest.param("Which airline?", [], id="nothing near"),
+    ],
+)
+async def test_a_refusal_links_only_sections_that_come_near(tmp_path: Path, question: str, near: list[str]) -> None:
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages" / "lamps.md").write_text(f"{LAMP}It burns colza.")
+    book = WordBook(tmp_path / "index")
+    await book.ingest(tmp_path / "pages")
+    (response,) = await book.ask(question, threshold=1.0)
+    assert response.outcome == "refused"
+    assert [link.title for link in response.suggestions] == near
+
+
+def test_linked_sections_are_unique_and_limited() -> None:
     found = [
-        result("a", heading_hierarchy=("A", "B")),
-        result("b", heading_hierarchy=("A", "B")),
-        result("c", title="C"),
-        result("d", heading_hierarchy=("D",)),
-        result("e", heading_hierarchy=("E",)),
+        result("a", heading_hierarchy=("A", "B"), url="https://b.example/a", anchor="b"),
+        result("b", heading_hierarchy=("A", "B"), url="https://b.example/a"),
+        result("c", title="C", url="https://b.example/c_(lamp)"),
+        result("d", heading_hierarchy=("D",), url="https://b.example/d"),
+        result("e", heading_hierarchy=("E",), url="https://b.example/e"),
     ]
-    assert nearest_sections(found) == ("A > B", "C", "D")
+    assert link_sections(found) == (
+        SectionLink("A > B", "https://b.example/a#b"),
+        SectionLink("C", "https://b.example/c_%28lamp%29"),
+        SectionLink("D", "https://b.example/d"),
+    )

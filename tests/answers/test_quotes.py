@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import shutil
 import tarfile
 from pathlib import Path
@@ -13,33 +14,32 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from bythebook.answers import AgentResponse, Outcome
-from bythebook.answers.extractive import cite, extract
-from bythebook.chunking.spans import find_open_fence, split_spans
+from bythebook.answers.blocks import Section
+from bythebook.answers.extractive import format_links
+from bythebook.chunking.spans import find_open_fence
 from bythebook.chunking.splitter import ChunkSizes, split_page
-from bythebook.index.terms import Bm25Terms
-from bythebook.retrieval.evidence import ScoredSpan
 from bythebook.retrieval.retriever import to_result
 from tests.support.markdown_strategies import MARKDOWN, page_of
 from tests.support.word_embedder import WordBook, count_words
 
 if TYPE_CHECKING:
     from bythebook.book import Book
+    from bythebook.chunking import Chunk
     from bythebook.index.provider import IndexSnapshot
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "docs"
-WORDS = Bm25Terms(20.0)
 QUESTIONS = ("the keeper turns the lamp", "oil and fog", "ROS 2", "return x", "Größe 中文", "name lamp", "horn")
 
 
 async def assert_proven(response: AgentResponse, snapshot: IndexSnapshot) -> None:
     """Assert that the quotes are in the chunk, in the page and in the answer, and that the answer contains nothing
-    else.
+    else but the heading path above them and the links below.
     """
     if not response.grounded:
         assert response.citations == ()
         return
     chunks = await snapshot.store.fetch([citation.chunk_id for citation in response.citations])
-    rest = response.answer
+    rest = _plain(_without_frame(response, [chunk.chunk for chunk in chunks.values()]))
     for number, citation in enumerate(response.citations, start=1):
         chunk = chunks[citation.chunk_id].chunk
         page = snapshot.catalog.get_page(chunk.url)
@@ -49,14 +49,32 @@ async def assert_proven(response: AgentResponse, snapshot: IndexSnapshot) -> Non
         assert page
         assert page.text[chunk.start + citation.start : chunk.start + citation.end] == citation.quote
         assert citation.url.startswith(chunk.url)
-        before, said, rest = rest.partition(citation.quote)
+        before, said, rest = rest.partition(_plain(citation.quote))
         assert said
-        assert before.strip(" \n0123456789.)*+-") in ("", chunk.fence, f"{chunk.fence}\n".strip())
-        closing, mark, rest = rest.partition(f"[{number}]")
-        assert mark
-        assert closing.strip() == "" or set(closing.strip()) <= {"`", "~"}
-    assert rest == ""
+        # Between two quotes are the numbers of the quotes before, and the fence of a code block that was cut.
+        between = MARK.sub("", before).replace(chunk.fence, "") if chunk.fence else MARK.sub("", before)
+        assert set(between.strip()) <= {"`", "~"}
+        assert f"[{number}]" in rest
+    assert set(MARK.sub("", rest).strip()) <= {"`", "~"}, response.answer
     assert find_open_fence(response.answer) == ""
+
+
+def _plain(text: str) -> str:
+    """The text without the mark of the sentence that answers."""
+    return text.replace("**", "")
+
+
+def _without_frame(response: AgentResponse, chunks: list[Chunk]) -> str:
+    """The answer without its first line, which is the heading path, and without the links to other sections."""
+    path, _, body = response.answer.partition("\n\n")
+    assert path in {f"**{' > '.join(chunk.heading_hierarchy)}**" for chunk in chunks}
+    if response.suggestions:
+        body, _, links = body.rpartition("\n\nSee also:\n")
+        assert links == format_links(response.suggestions)
+    return body
+
+
+MARK = re.compile(r"\[\d+\]")
 
 
 def write(folder: Path, pages: list[str]) -> Path:
@@ -72,24 +90,24 @@ SIZES = st.builds(ChunkSizes, limit=st.sampled_from([32, 60, 220]), overlap=st.s
 
 @settings(max_examples=80, deadline=None)
 @given(markdown=MARKDOWN, sizes=SIZES, shuffle=st.randoms(use_true_random=False))
-def test_quotes_are_exact_for_any_page_and_any_choice_of_spans(
-    markdown: str, sizes: ChunkSizes, shuffle: random.Random
-) -> None:
+def test_quotes_are_exact_for_any_block(markdown: str, sizes: ChunkSizes, shuffle: random.Random) -> None:
     page = page_of(markdown)
-    chunks = {chunk.chunk_id: chunk for chunk in split_page(page, count=count_words, sizes=sizes)}
-    results = [to_result(c, position=1, score=0.5, rerank_score=0.5) for c in chunks.values()]
-    ranked = [ScoredSpan(found, unit, 1.0) for found in results for unit in split_spans(found.text, fence=found.fence)]
-    shuffle.shuffle(ranked)
-    quotes = extract(ranked, WORDS)
-    answer, citations = cite(quotes)
-
-    assert len(citations) == len(quotes)
-    for citation in citations:
-        chunk = chunks[citation.chunk_id]
-        assert chunk.text[citation.start : citation.end] == citation.quote
-        assert page.text[chunk.start + citation.start : chunk.start + citation.end] == citation.quote
-        assert citation.quote in answer
-    assert find_open_fence(answer) == ""
+    chunks = list(split_page(page, count=count_words, sizes=sizes))
+    for path in dict.fromkeys(chunk.heading_hierarchy for chunk in chunks):
+        inside = [to_result(c, position=1, score=0.5, rerank_score=0.5) for c in chunks if c.heading_hierarchy == path]
+        first, last = inside[0], inside[-1]
+        if [result.chunk_index for result in inside] != list(range(first.chunk_index, last.chunk_index + 1)):
+            continue
+        section = Section(tuple(inside), page.text[first.start : last.start + len(last.text)])
+        assert [index for unit in section.units for index in unit] == list(range(len(section.blocks)))
+        block = shuffle.choice(section.blocks)
+        quotes = section.quotes(block.start, block.end)
+        assert "".join("".join(quote.text for quote in quotes).split()) == "".join(
+            section.text[block.start : block.end].split()
+        )
+        for quote in quotes:
+            start = quote.result.start + quote.start
+            assert page.text[start : start + len(quote.text)] == quote.text
 
 
 # Shrinking an example would take minutes, and the failing one is enough.

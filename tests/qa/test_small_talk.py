@@ -25,13 +25,13 @@ async def test_small_talk_gets_a_friendly_line_with_three_questions_of_the_book(
         assert isinstance(last, AnswerCompleted)
         response = last.response
         assert response.outcome is Outcome.CLARIFY
-        assert response.suggestions == (await book.introduction()).questions[:3]
-        assert len(response.suggestions) == 3
-        assert response.answer.endswith("\n".join(f"- {question}" for question in response.suggestions))
+        assert response.questions == (await book.introduction()).questions[:3]
+        assert len(response.questions) == 3
+        assert response.answer.endswith("\n".join(f"- {question}" for question in response.questions))
         assert "don't have information" not in response.answer
         assert not response.retrieval_performed
         assert not any(isinstance(event, SourcesFound) for event in events)
-        assert (await book.ask(response.suggestions[0])).outcome is Outcome.ANSWERED
+        assert (await book.ask(response.questions[0])).outcome is Outcome.ANSWERED
 
 
 async def test_small_talk_is_replied_to_even_if_its_questions_cannot_be_checked(opened: Opened) -> None:
@@ -40,7 +40,7 @@ async def test_small_talk_is_replied_to_even_if_its_questions_cannot_be_checked(
 
     async with opened(None) as book:
         response = await replace(book.extractive_pipeline(), suggest_questions=fail).ask(AgentRequest("hello"))
-    assert (response.outcome, len(response.suggestions)) == (Outcome.CLARIFY, 3)
+    assert (response.outcome, len(response.questions)) == (Outcome.CLARIFY, 3)
 
 
 async def test_no_model_is_called_for_small_talk(opened: Opened) -> None:
@@ -67,7 +67,7 @@ async def test_small_talk_is_no_gap_and_may_be_rated(opened: Opened) -> None:
 async def test_an_unclear_first_question_keeps_its_question_back(opened: Opened) -> None:
     async with opened(None) as book:
         response = await book.ask("What is it?")
-        assert (response.answer, response.outcome, response.suggestions) == (CLARIFY, Outcome.CLARIFY, ())
+        assert (response.answer, response.outcome, response.questions) == (CLARIFY, Outcome.CLARIFY, ())
 
 
 async def test_a_greeting_before_a_question_changes_nothing(opened: Opened) -> None:
@@ -108,4 +108,4 @@ async def test_the_questions_are_kept_with_the_message(opened: Opened) -> None:
         session = (await book.conversation()).id
         response = await book.ask(AgentRequest("hello", session_id=session))
         message = (await book.conversation(session)).messages[-1]
-    assert message.metadata["questions"] == list(response.suggestions)
+    assert message.metadata["questions"] == list(response.questions)

@@ -112,6 +112,24 @@ def test_renders_markdown(text: str, html: str) -> None:
     assert re.sub(r"(?<=>)\n(?=</?t)", "", render_markdown(text, LINKS).strip()) == html
 
 
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        pytest.param(
+            r"- [Lamp > List\[T\]](https://book.example/lamp#t)",
+            '<ul>\n<li><a href="https://book.example/lamp#t" rel="noopener">Lamp &gt; List[T]</a></li>\n</ul>',
+            id="a suggested section is a link",
+        ),
+        pytest.param("[Lamp](file:///book/lamp.md)", "<p>Lamp</p>", id="a file is not linked to"),
+        pytest.param("[x](https://evil.example)", "<p>[x](https://evil.example)</p>", id="any other URL is text"),
+        pytest.param("[x](javascript:alert(1))", "<p>[x](javascript:alert(1))</p>", id="a script is text"),
+    ],
+)
+def test_only_suggested_sections_are_linked(text: str, html: str) -> None:
+    sections = ("https://book.example/lamp#t", "file:///book/lamp.md", "javascript:alert(1)")
+    assert render_markdown(text, LINKS, sections).strip() == html
+
+
 def _is_harmless(html: str) -> bool:
     tree = LexborHTMLParser(html)
     links = [node.attributes.get("href") for node in tree.css("a")]

@@ -109,6 +109,16 @@ class ResponseMetadata:
 
 
 @dataclass(frozen=True, slots=True)
+class SectionLink:
+    """A section of the book, as a link."""
+
+    title: str
+    """The heading path, joined by " > "."""
+    url: str
+    """Absolute, with the anchor of the section."""
+
+
+@dataclass(frozen=True, slots=True)
 class AgentResponse:
     """An answer with its evidence. A grounded answer has at least one citation; any other has none."""
 
@@ -118,8 +128,10 @@ class AgentResponse:
     sources: tuple[RetrievalResult, ...]
     model: str
     metadata: ResponseMetadata
-    suggestions: tuple[str, ...] = ()
-    """The sections nearest to a refused question; after small talk, questions that the book answers."""
+    suggestions: tuple[SectionLink, ...] = ()
+    """Sections to read: the nearest ones to a refused question, and "see also" of an answer without a model."""
+    questions: tuple[str, ...] = ()
+    """Questions that the book answers, after small talk."""
     turn_number: int = 1
     tokens_used: int = 0
     session_id: str | None = None

@@ -3,6 +3,7 @@
 Its arguments are parsed here, without typer: importing typer takes about as long as finding the answer.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -17,6 +18,9 @@ from bythebook.models import GRANITE
 from bythebook.models.runtime import start_loading
 from bythebook.retrieval import RetrievalResult
 
+_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
+_LINK = re.compile(r"- \[(.+)\]\((\S+)\)")
+_BOLD = re.compile(r"\*\*(?=\S)(.+?)(?<=\S)\*\*")
 _FLAGS = {"--json": "json", "--show-sources": "show_sources"}
 _VALUES = {
     "--top-k": "top_k",
@@ -110,12 +114,27 @@ def print_answer(response: AgentResponse) -> None:
 
 
 def _answer_lines(response: AgentResponse) -> Iterator[str]:
-    yield response.answer
+    yield from _style_markdown(response.answer)
     if response.citations:
         yield ""
     for citation in response.citations:
         yield console.bold(f"[{citation.number}] {citation.title}")
         yield console.dim(f"    {citation.url}")
+
+
+def _style_markdown(text: str) -> Iterator[str]:
+    """The lines of an answer for a terminal: bold as such, each link as its title above its URL, code unchanged."""
+    fence = ""
+    for line in text.splitlines():
+        mark = _FENCE.match(line)
+        if fence or mark:
+            fence = ("" if mark and line.strip() == fence else fence) if fence else mark[1] if mark else ""
+            yield line
+        elif link := _LINK.fullmatch(line):
+            yield "- " + link[1].replace(r"\[", "[").replace(r"\]", "]")
+            yield console.dim(f"    {link[2]}")
+        else:
+            yield _BOLD.sub(lambda match: console.bold(match[1]), line)
 
 
 def print_passages(results: Sequence[RetrievalResult]) -> None:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 
-from bythebook.answers.extractive import cite, extract
+from bythebook.answers.extractive import AnswerReader, compose_answer
 from bythebook.answers.verification import prove
 from bythebook.chunking.spans import split_spans
 from bythebook.errors import InputError
@@ -25,7 +25,7 @@ HITS = ("hit_at_1", "hit_at_2", "hit_at_3", "first_sentence", "answer")
 async def measure(request: EvalRequest) -> EvalResult:
     """Hits in the best ranked sentences and in the answer. Every question is answered, even if it would be refused.
 
-    An answer keeps the sentence order of a passage, so its first sentence is not always the best ranked one.
+    The answer is a block; `first_sentence` is the one that it marks, which is not always the best ranked one.
     """
     dataset = load_dataset(request.path)
     marked = [question for question in dataset.answered if question.given.get("answers")]
@@ -63,10 +63,10 @@ async def _answer(subject: BookUnderTest, question: EvalQuestion) -> Row:
     spans = (await score_evidence(snapshot, book.reader, found)).spans
     weighed = time.perf_counter()
     ranked = [entry.text for entry in spans]
-    quotes = extract(spans, snapshot.bm25)
-    answer = [quote.text for quote in quotes]
-    texts = (ranked[:1], ranked[:2], ranked[:3], answer[:1], answer)
-    citations = cite(quotes)[1] if quotes else ()
+    answer = await compose_answer(AnswerReader(question.text, snapshot, found.reading), found.context.results)
+    citations = answer.citations if answer else ()
+    shown = [citation.quote for citation in citations]
+    texts = (ranked[:1], ranked[:2], ranked[:3], [answer.sentence] if answer else [], shown)
     return {
         **{name: contains_answer(text, question.given["answers"]) for name, text in zip(HITS, texts, strict=True)},
         "quotes": len(citations),

@@ -35,6 +35,10 @@ CREATE TABLE IF NOT EXISTS contents (
 CREATE INDEX IF NOT EXISTS chunks_by_url ON chunks (url);
 CREATE TABLE IF NOT EXISTS terms (term INTEGER PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS words (word TEXT PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS entries (
+    entry TEXT NOT NULL, chunk_id TEXT NOT NULL, PRIMARY KEY (entry, chunk_id)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS entries_by_chunk ON entries (chunk_id);
 CREATE TABLE IF NOT EXISTS abbreviations (
     short TEXT NOT NULL, long TEXT NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (short, long)
 ) WITHOUT ROWID;
@@ -191,6 +195,16 @@ class Catalog:
 
     def drop_chunk(self, chunk_id: str) -> None:
         self._db.execute("DELETE FROM chunks WHERE chunk_id = ?", (chunk_id,))
+        self._db.execute("DELETE FROM entries WHERE chunk_id = ?", (chunk_id,))
+
+    def put_entries(self, chunk_id: str, entries: Iterable[str]) -> None:
+        """Store the names under which the chunk is looked up."""
+        self._db.executemany("INSERT OR IGNORE INTO entries VALUES (?, ?)", [(entry, chunk_id) for entry in entries])
+
+    def chunks_with_entry(self, entry: str, *, limit: int) -> list[str]:
+        """The ids of the chunks with this name, at most `limit` of them."""
+        rows = self._db.execute("SELECT chunk_id FROM entries WHERE entry = ? LIMIT ?", (entry, limit))
+        return [row[0] for row in rows]
 
     def apply_delta(self, delta: VocabularyDelta) -> None:
         """Add to the document frequencies of terms, words and abbreviations. Those that reach zero are deleted."""

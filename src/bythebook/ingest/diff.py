@@ -19,6 +19,7 @@ from bythebook.errors import InputError
 from bythebook.index import Passage, PassageStore
 from bythebook.index.catalog import Catalog, ChunkRecord
 from bythebook.index.provider import IndexSnapshot
+from bythebook.retrieval.entries import ENTRIES_VERSION
 from bythebook.sources import Block, Coverage, ExcludedPage, ListedPage, Page, PageSource, SkippedPage, Unreadable
 from bythebook.telemetry import Progress
 
@@ -234,6 +235,7 @@ class ChunkChanges:
 def chunk_fingerprint(chunk: Chunk) -> str:
     """A hash of everything stored of the chunk except the time, which alone does not require a write."""
     stored = {name: getattr(chunk, name) for name in Chunk.__slots__ if name != "created_at"}
+    stored["entries"] = ENTRIES_VERSION
     return hashlib.sha256(json.dumps(stored, sort_keys=True).encode()).hexdigest()
 
 

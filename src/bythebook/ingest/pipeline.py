@@ -41,9 +41,11 @@ from bythebook.ingest.diff import (
     is_unchanged,
 )
 from bythebook.retrieval.calibration import UNCALIBRATED, calibrate, is_current, is_valid_for
+from bythebook.retrieval.entries import ENTRIES_VERSION, FRONT_FACT, NAME_FACT, chunk_entries, describe_front
 from bythebook.retrieval.reranker import Reranker
 from bythebook.retrieval.retriever import Retriever
 from bythebook.sources import ListedPage, Page, PageSource
+from bythebook.sources.projects import find_book_name
 from bythebook.telemetry import Progress, log, span
 
 T = TypeVar("T")
@@ -106,7 +108,7 @@ class IngestContext:
     @property
     def recipe(self) -> str:
         """The versions and sizes that determine the chunks of a page. If they change, every page counts as changed."""
-        return json.dumps([READER_VERSION, asdict(self.sizes)])
+        return json.dumps([READER_VERSION, ENTRIES_VERSION, asdict(self.sizes)])
 
     def split(self, page: Page) -> list[Chunk]:
         return self.engine.split(page, count=self.embedder.count_tokens, sizes=self.sizes)
@@ -387,6 +389,11 @@ class GenerationDraft:
             _write_chunks(catalog, changes.added, removed)
             totals = catalog.totals()
             bm25 = Bm25Terms(quantize_length(totals.length / max(totals.chunks, 1)))
+            for chunk in changes.added:
+                catalog.put_entries(chunk.chunk_id, chunk_entries(chunk, bm25.terms))
+            name, front = describe_front(catalog, name=find_book_name(catalog.page_counts()))
+            catalog.set_fact(NAME_FACT, name)
+            catalog.set_fact(FRONT_FACT, front)
             catalog.set_fact("average_length", bm25.average_length)
             catalog.set_fact("identity", asdict(self.embedder.identity))
             catalog.set_fact("published_at", datetime.now(UTC).isoformat(timespec="seconds"))

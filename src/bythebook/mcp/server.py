@@ -71,6 +71,13 @@ class AnswerCitation(BaseModel):
     quote: str = Field(description="Verbatim from the page.")
 
 
+class SuggestedSection(BaseModel):
+    """A section of the book."""
+
+    title: str = Field(description="The heading path.")
+    url: str
+
+
 class AnswerResult(BaseModel):
     """The result of `ask_book`."""
 
@@ -78,9 +85,10 @@ class AnswerResult(BaseModel):
     outcome: str = Field(description="answered; refused when the book does not cover it; clarify when it was unclear.")
     grounded: bool
     citations: list[AnswerCitation]
-    suggestions: list[str] = Field(
-        description="When the question was refused, the nearest sections; after small talk, questions to ask."
+    suggestions: list[SuggestedSection] = Field(
+        description="Sections to read: the nearest ones to a refused question, or further ones."
     )
+    questions: list[str] = Field(description="After small talk, questions to ask.")
     model: str
     id: str
 

@@ -18,7 +18,7 @@ from bythebook.answers import (
     StateChanged,
     TextDelta,
 )
-from bythebook.answers.extractive import CLARIFY, Quote, extract
+from bythebook.answers.extractive import CLARIFY, AnswerReader, ExtractiveAnswer, compose_answer, find_near
 from bythebook.concurrency import fair_yield
 from bythebook.errors import BookError
 from bythebook.llm import GenerationResult, GenerationStarted
@@ -26,6 +26,7 @@ from bythebook.qa.instrumentation import instrument
 from bythebook.qa.request import RequestContext, Stage, StageTimer
 from bythebook.qa.suggestions import propose_questions
 from bythebook.qa.turn_recorder import TurnContext, TurnRecorder
+from bythebook.retrieval.entries import look_up, put_first
 from bythebook.retrieval.evidence import Evidence, score_evidence
 from bythebook.retrieval.retriever import Retrieval, Retriever, pin_chunk, selection_result
 from bythebook.upstream.deadline import Deadline
@@ -115,12 +116,12 @@ class AnswerPipeline:
                         await self._retrieve_passages(context)
                         yield observe(SourcesFound(context.found))
                         if generator is None:
-                            quotes = await self._extract_quotes(context)
-                            if quotes:
+                            answer = await self._extract_answer(context)
+                            if answer:
                                 yield observe(StateChanged(State.GENERATING))
-                            response = context.finish_extractive(quotes)
+                            response = await self._finish_extractive(context, answer)
                         elif not await self._covers_question(context):
-                            response = context.finish_extractive([])
+                            response = await self._finish_extractive(context, None)
                         else:
                             draft = _Draft(context, generator)
                             # The call to the model has its own limit: each word is due at another time.
@@ -175,7 +176,7 @@ class AnswerPipeline:
         with suppress(BookError):
             async with context.timer.limit(Stage.SEARCHING):
                 questions = (await self.suggest_questions())[:_SUGGESTED] or questions
-        return context.finish(Outcome.CLARIFY, context.small_talk.reply(questions), suggestions=questions)
+        return context.finish(Outcome.CLARIFY, context.small_talk.reply(questions), questions=questions)
 
     async def _retrieve_passages(self, context: RequestContext) -> None:
         """Search for the question. The selected text, or the source the question refers to, comes first."""
@@ -194,6 +195,11 @@ class AnswerPipeline:
         elif context.cited_chunk_id and not request.filters:
             async with context.timer.limit(Stage.SEARCHING):
                 retrieval = await pin_chunk(context.snapshot, context.cited_chunk_id, retrieval)
+        elif not request.filters and (entries := await look_up(context.snapshot, context.query)).results:
+            retrieval = put_first(entries.results, retrieval)
+            if entries.covered:
+                context.entries = frozenset(entry.chunk_id for entry in entries.results)
+                context.certain = entries.certain
         context.retrieval = retrieval
         if context.alternative and not await self._covers_question(context):
             await self._try_alternative(context, context.alternative, top_k)
@@ -217,28 +223,33 @@ class AnswerPipeline:
         )
 
     async def _covers_question(self, context: RequestContext) -> bool:
-        """Whether the model gets the question. Passages are scored only until the answer to this is certain."""
+        """Whether the book covers the question. Passages are scored only until the answer to this is certain."""
         if context.retrieval is None:
             return False
         # With a threshold of the reader's own, the lexical score decides and nothing is embedded.
-        by_rule = self.config.retrieval_threshold == "auto" and not context.covered_by_request
+        by_rule = self.config.retrieval_threshold == "auto" and not (context.covered_by_request or context.entries)
         async with context.timer.limit(Stage.WEIGHING):
             sure = context.snapshot.calibration.cutoff if by_rule else 0.0
             context.evidence = await score_evidence(context.snapshot, self.embedder, context.retrieval, sure=sure)
         return bool(context.evidence.spans) and self._covers(context, context.evidence)
 
-    async def _extract_quotes(self, context: RequestContext) -> list[Quote]:
-        """The book's own sentences that answer the question. Empty if the book does not cover it."""
-        if context.retrieval is None:
-            return []
+    async def _extract_answer(self, context: RequestContext) -> ExtractiveAnswer | None:
+        """The block of the book that answers the question. None if the book does not cover it."""
+        if not await self._covers_question(context):
+            return None
         async with context.timer.limit(Stage.WEIGHING):
-            context.evidence = await score_evidence(context.snapshot, self.embedder, context.retrieval)
-        covered = self._covers(context, context.evidence)
-        return extract(context.evidence.spans, context.snapshot.bm25) if covered else []
+            return await compose_answer(_answer_reader(context), context.found)
+
+    async def _finish_extractive(self, context: RequestContext, answer: ExtractiveAnswer | None) -> AgentResponse:
+        """The response with the book's own words, or a refusal with links to the nearest sections."""
+        if answer is not None:
+            return context.finish_extractive(answer)
+        async with context.timer.limit(Stage.WEIGHING):
+            return context.refuse(find_near(_answer_reader(context), context.found))
 
     def _covers(self, context: RequestContext, evidence: Evidence) -> bool:
         """Whether the evidence is enough for an answer: by the calibrated rule, or by the configured cosine."""
-        if context.covered_by_request:
+        if context.covered_by_request or context.entries:
             return True
         if self.config.retrieval_threshold == "auto":
             return evidence.confidence >= context.snapshot.calibration.cutoff
@@ -281,10 +292,15 @@ class AnswerPipeline:
                 unsupported=self.config.unsupported,
             )
         if not context.proof.citations:
-            return context.finish_extractive(await self._extract_quotes(context))
+            return await self._finish_extractive(context, await self._extract_answer(context))
         return context.finish(
             Outcome.ANSWERED, context.proof.text, citations=context.proof.citations, model=generator.model
         )
+
+
+def _answer_reader(context: RequestContext) -> AnswerReader:
+    reading = context.retrieval.reading if context.retrieval else None
+    return AnswerReader(context.query, context.snapshot, reading, context.entries, context.certain)
 
 
 class _Draft:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from bythebook.answers import AgentRequest, AgentResponse, Outcome, ResponseMetadata
-from bythebook.answers.extractive import MODEL, Quote, cite, format_refusal, nearest_sections
+from bythebook.answers import AgentRequest, AgentResponse, Outcome, ResponseMetadata, SectionLink
+from bythebook.answers.extractive import MODEL, ExtractiveAnswer, format_links, format_refusal
 from bythebook.concurrency import fair_yield
 from bythebook.conversations.small_talk import SmallTalk, find_small_talk
 from bythebook.errors import BookError
@@ -120,6 +120,10 @@ class RequestContext:
     """The chunk of an earlier answer that the question refers to: "the second source"."""
     covered_by_request: bool = False
     """Whether the request itself names text of the book: the selected text, or a source shown before."""
+    entries: frozenset[str] = frozenset()
+    """The chunks that the question names as a whole: by their heading, or the front of the book."""
+    certain: bool = False
+    """Whether no other section can answer better than these."""
     rewrite_tokens: int = 0
     _unclear: bool = False
     retrieval: Retrieval | None = None
@@ -162,7 +166,8 @@ class RequestContext:
         *,
         model: str = MODEL,
         citations: tuple[Citation, ...] = (),
-        suggestions: tuple[str, ...] = (),
+        suggestions: tuple[SectionLink, ...] = (),
+        questions: tuple[str, ...] = (),
     ) -> AgentResponse:
         """Build the response."""
         return AgentResponse(
@@ -174,15 +179,18 @@ class RequestContext:
             tokens_used=self.rewrite_tokens + (self.generation.tokens_used if self.generation else 0),
             metadata=self._metadata(),
             suggestions=suggestions,
+            questions=questions,
         )
 
-    def finish_extractive(self, quotes: list[Quote]) -> AgentResponse:
-        """Build the response from the book's own sentences, or a refusal if there are none."""
-        if quotes:
-            answer, citations = cite(quotes)
-            return self.finish(Outcome.ANSWERED, answer, citations=citations)
-        suggestions = nearest_sections(self.found)
-        return self.finish(Outcome.REFUSED, format_refusal(self.request.query, suggestions), suggestions=suggestions)
+    def finish_extractive(self, answer: ExtractiveAnswer) -> AgentResponse:
+        """Build the response from the book's own words."""
+        links = answer.see_also
+        text = f"{answer.text}\n\nSee also:\n{format_links(links)}" if links else answer.text
+        return self.finish(Outcome.ANSWERED, text, citations=answer.citations, suggestions=links)
+
+    def refuse(self, near: tuple[SectionLink, ...]) -> AgentResponse:
+        """Build a refusal with links to the nearest sections."""
+        return self.finish(Outcome.REFUSED, format_refusal(self.request.query, near), suggestions=near)
 
     def _metadata(self) -> ResponseMetadata:
         retrieval, generation, proof = self.retrieval, self.generation, self.proof

@@ -9,6 +9,7 @@ from bythebook.embeddings import Embedder
 from bythebook.index import NO_FILTERS
 from bythebook.index.catalog import TocEntry
 from bythebook.index.provider import IndexSnapshot
+from bythebook.retrieval.entries import NAME_FACT
 from bythebook.retrieval.evidence import Evidence, score_evidence
 from bythebook.retrieval.retriever import Retriever
 
@@ -31,7 +32,7 @@ class Introduction:
 
 
 async def introduce(snapshot: IndexSnapshot, embedder: Embedder, retriever: Retriever, *, name: str) -> Introduction:
-    """Introduce this snapshot of the book. Without a `name`, the title of its first page is the name."""
+    """Introduce this snapshot of the book. Without a `name`, it has the one that was found at ingest."""
     pages = snapshot.catalog.table_of_contents()
     sections = dict.fromkeys(page.module for page in pages if page.module)
     first = min(pages, key=lambda page: (page.path.count("/"), "index" not in page.path), default=None)
@@ -42,7 +43,8 @@ async def introduce(snapshot: IndexSnapshot, embedder: Embedder, retriever: Retr
         found = await gather(*(_evidence(snapshot, embedder, retriever, question) for question in batch))
         sure = snapshot.calibration.cutoff
         questions += [question for question, seen in zip(batch, found, strict=True) if seen and seen.confidence >= sure]
-    return Introduction(name or (first.title if first else ""), tuple(sections), tuple(questions[:MOST_QUESTIONS]))
+    found_name = snapshot.catalog.get_fact(NAME_FACT) or (first.title if first else "")
+    return Introduction(name or found_name, tuple(sections), tuple(questions[:MOST_QUESTIONS]))
 
 
 def propose_questions(snapshot: IndexSnapshot) -> tuple[str, ...]:

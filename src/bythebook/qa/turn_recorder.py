@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bythebook.answers import AgentResponse, Outcome
+from bythebook.answers import AgentResponse
 from bythebook.concurrency import spawn_background_task
 from bythebook.conversations import Conversations, ConversationTurn
 from bythebook.conversations.followups import Exchange
@@ -107,13 +107,12 @@ class TurnRecorder:
 
 
 def _display_metadata(response: AgentResponse, found: Sequence[RetrievalResult]) -> dict[str, Any]:
-    """What a page needs to show the answer again: the id for a rating, and the section of each citation."""
+    """What a page needs to show the answer again: the id for a rating, the section of each citation, suggestions."""
     cited = {citation.chunk_id for citation in response.citations}
     sections = {passage.chunk_id: list(passage.heading_hierarchy) for passage in found if passage.chunk_id in cited}
     shown: dict[str, Any] = {"response_id": response.id, "sections": sections}
-    # After small talk the suggestions are questions, which a page makes clickable.
-    asks = response.outcome is Outcome.CLARIFY and response.suggestions
-    return shown | {"questions": list(response.suggestions)} if asks else shown
+    # Questions that a page makes clickable, and links to other sections.
+    return shown | {name: to_json(value) for name in ("questions", "suggestions") if (value := getattr(response, name))}
 
 
 def _error_code(error: BaseException) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
@@ -10,6 +11,7 @@ from bythebook.errors import InputError
 from bythebook.retrieval.text_fragments import build_link, title_with_page
 
 MAX_EXCERPT_CHARACTERS = 200
+_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,}).*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +80,8 @@ class Citation:
 
     @property
     def excerpt(self) -> str:
-        """The quote on one line, cut to 200 characters."""
-        line = " ".join(self.quote.split())
+        """The quote on one line without the fences of code, cut to 200 characters."""
+        line = " ".join((_FENCE.sub("", self.quote).strip() or self.quote).split())
         return line if len(line) <= MAX_EXCERPT_CHARACTERS else line[: MAX_EXCERPT_CHARACTERS - 1].rstrip() + "…"
 
     def __str__(self) -> str:
@@ -126,13 +128,13 @@ class RetrievalContext:
         return "\n".join(["", "---", "**Sources:**", *lines])
 
 
-def to_citation(result: RetrievalResult, start: int, end: int, *, number: int) -> Citation:
-    """A citation of `result.text[start:end]`."""
+def to_citation(result: RetrievalResult, start: int, end: int, *, number: int, words: str = "") -> Citation:
+    """A citation of `result.text[start:end]`. Its link opens the page at `words`, which are the quote by default."""
     quote = result.text[start:end]
     return Citation(
         number=number,
         title=title_with_page(result.title, anchor=result.anchor),
-        url=build_link(result.url, anchor=result.anchor, words=quote),
+        url=build_link(result.url, anchor=result.anchor, words=words or quote),
         score=result.score,
         chunk_id=result.chunk_id,
         quote=quote,

@@ -232,6 +232,7 @@ ANSWER: Example = {
     "model": "extractive",
     "metadata": METADATA,
     "suggestions": [],
+    "questions": [],
     "turn_number": 1,
     "tokens_used": 0,
     "session_id": SESSION_ID,

@@ -1,12 +1,12 @@
 """Renders the Markdown of answers as safe HTML, as a whole or incrementally. Requested by `Prefer: render=html`.
 
 Markdown is parsed with raw HTML, links and images disabled, and the result is sanitised. The only links are those of
-citation markers: `[2]` links to the URL of citation 2.
+citation markers, `[2]` links to the URL of citation 2, and those to the sections that the response suggests.
 """
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -29,6 +29,7 @@ from bythebook.retrieval.text_fragments import build_link
 from bythebook.server.streams import StreamEvent, to_json_line
 
 _CITATION_MARKER = re.compile(r"\[(\d{1,4})\]")
+_SECTION_LINK = re.compile(r"\[((?:\\.|[^\\\]\n])+)\]\(([^\s()]+)\)")
 _MATHS = re.compile(r"\$\$.+?\$\$|\$(?!\s)[^$\n]+?(?<![\s\\])\$(?!\d)|\\\(.+?\\\)|\\\[.+?\\\]", re.DOTALL)
 _DISPLAY_DELIMITERS = {"$$": "$$", r"\[": r"\]"}
 """The opening and closing delimiters of display maths."""
@@ -49,9 +50,10 @@ _CLASSES = {
 }
 
 
-def render_markdown(text: str, links: Mapping[int, str]) -> str:
-    """The whole text as HTML. `links` has the URL of each citation."""
-    return _render_tokens(_markdown().parse(text, {"links": links}), links)
+def render_markdown(text: str, links: Mapping[int, str], sections: Sequence[str] = ()) -> str:
+    """The whole text as HTML. `links` has the URL of each citation, `sections` those of the suggested sections."""
+    urls = frozenset(sections)
+    return _render_tokens(_markdown().parse(text, {"links": links, "sections": urls}), links, urls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +87,12 @@ class IncrementalRenderer:
         return RenderedPiece(settled_before, _render_tokens(tokens, self._links))
 
 
-def _render_tokens(tokens: Sequence[Token], links: Mapping[int, str]) -> str:
+def _render_tokens(tokens: Sequence[Token], links: Mapping[int, str], sections: Set[str] = frozenset()) -> str:
     markdown = _markdown()
     html = markdown.renderer.render(list(tokens), markdown.options, {"links": links})
-    allowed = {url for url in links.values() if _is_web(url)}
+    allowed = {url for url in links.values() if _is_web(url)} | set(filter(_is_web, sections))
 
-    def only_citations(tag: str, attribute: str, value: str) -> str | None:
+    def only_known_links(tag: str, attribute: str, value: str) -> str | None:
         return None if (tag, attribute) == ("a", "href") and value not in allowed else value
 
     return nh3.clean(
@@ -98,7 +100,7 @@ def _render_tokens(tokens: Sequence[Token], links: Mapping[int, str]) -> str:
         tags=_TAGS,
         attributes=_ATTRIBUTES,
         allowed_classes=_CLASSES,
-        attribute_filter=only_citations,
+        attribute_filter=only_known_links,
         url_schemes={"http", "https"},
         link_rel="noopener",
     )
@@ -116,6 +118,7 @@ def _markdown() -> MarkdownIt:
     markdown.block.ruler.before("fence", "maths", _maths_block, {"alt": ["paragraph", "blockquote", "list"]})
     markdown.inline.ruler.before("escape", "maths", _maths)
     markdown.inline.ruler.before("link", "citation", _citation)
+    markdown.inline.ruler.before("link", "section", _section)
     return markdown
 
 
@@ -126,6 +129,18 @@ def _citation(state: StateInline, silent: bool) -> bool:
         return False
     if not silent:
         state.push("citation", "", 0).content = match[1]
+    state.pos = match.end()
+    return True
+
+
+def _section(state: StateInline, silent: bool) -> bool:
+    """A link to a section that the response suggests. A `file:` URL opens nothing in a browser: its title is text."""
+    match = _SECTION_LINK.match(state.src, state.pos)
+    if match is None or match[2] not in state.env.get("sections", ()):
+        return False
+    if not silent:
+        token = state.push("section", "", 0)
+        token.content, token.meta = re.sub(r"\\([\[\]])", r"\1", match[1]), {"url": match[2]}
     state.pos = match.end()
     return True
 
@@ -177,6 +192,10 @@ class _Html(RendererHTML):
         if not _is_web(url):
             return f'<span class="cite">{number}</span>'
         return f'<a class="cite" href="{_escape_html(url)}">{number}</a>'
+
+    def section(self, tokens: Sequence[Token], index: int, _options: object, _env: object) -> str:
+        title, url = _escape_html(tokens[index].content), tokens[index].meta["url"]
+        return f'<a href="{_escape_html(url)}">{title}</a>' if _is_web(url) else title
 
     def maths(self, tokens: Sequence[Token], index: int, _options: object, _env: object) -> str:
         return f'<span class="maths">{_escape_html(tokens[index].content)}</span>'
@@ -234,12 +253,14 @@ def wants_html(request: Request) -> bool:
 
 
 def add_html(said: Mapping[str, Any], *, text: str) -> dict[str, Any]:
-    """A response or message with `html`, rendered from its field `text` and with the links of its citations.
+    """A response or message with `html`, rendered from its field `text`, with the links of citations and suggestions.
 
     Each citation has `html` as well: the beginning of its quote.
     """
     citations = [{**citation, "html": _render_preview(citation["quote"])} for citation in said["citations"]]
-    html = render_markdown(said[text], _map_citation_urls(citations))
+    suggested = said.get("suggestions") or said.get("metadata", {}).get("suggestions") or ()
+    sections = [section["url"] for section in suggested]
+    html = render_markdown(said[text], _map_citation_urls(citations), sections)
     return {**said, "citations": citations, "html": html}
 
 

@@ -428,11 +428,11 @@
       this.coming = [];
     }
 
-    conclude({ id, answer, html, citations, sources, outcome, suggestions }) {
+    conclude({ id, answer, html, citations, sources, questions }) {
       this.coming = [];
       this.assistant.book.remember("asking", null);
       const sections = Object.fromEntries(sources.map((source) => [source.chunk_id, source.heading_hierarchy]));
-      this.show({ id, text: answer, html, citations, sections, questions: outcome === "clarify" ? suggestions : [] });
+      this.show({ id, text: answer, html, citations, sections, questions });
       this.say("");
       this.assistant.tell(this.words.ready);
     }

@@ -3,7 +3,8 @@
 Configurations are parsed, never executed: no JavaScript, no Python and no YAML tag is run.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -115,6 +116,8 @@ _CONFIGS = {
     "conf.py": Style.SPHINX,
 }
 
+_MAX_CONFIG_CHARACTERS = 50_000
+
 _MARKER_FILES = {
     "_category_.json": Style.DOCUSAURUS,
     "_category_.yml": Style.DOCUSAURUS,
@@ -159,6 +162,22 @@ def find_configuration(root: Path) -> tuple[Style, Path] | None:
         if file.is_file() and _is_sphinx_config(file):
             return Style.SPHINX, file
     return None
+
+
+_TITLE = re.compile(r"^(?:site_name|project|title)\s*[:=]\s*[\"'`]?([^\"'`\n#,]{2,80})", re.MULTILINE)
+_INDENTED_TITLE = re.compile(r"^\s*title\s*[:=]\s*[\"'`]([^\"'`\n]{2,80})[\"'`]", re.MULTILINE)
+
+
+def find_book_name(roots: Iterable[str]) -> str:
+    """The name of the book in the configuration of its generator, in one of these folders or in their folder `docs`."""
+    for root in roots:
+        folders = (Path(root), Path(root) / "docs", Path(root) / "doc") if Path(root).is_dir() else ()
+        for file in (folder / name for folder in folders for name in _CONFIGS):
+            if file.is_file():
+                text = file.read_text(encoding="utf-8", errors="replace")[:_MAX_CONFIG_CHARACTERS]
+                if match := _TITLE.search(text) or _INDENTED_TITLE.search(text):
+                    return match[1].strip()
+    return ""
 
 
 _SPHINX_FOLDERS = ("", "source", "docs", "doc", "docs/source", "doc/source")

@@ -1,0 +1,273 @@
+"""Entries: the names under which a reader looks a passage up, like the index at the back of a book.
+
+They are collected at ingest: headings, terms with their definitions, and the front of the book with its name. A first
+question ("What is this?", "install", "Where do I begin?") is answered from them: it has too few words to be searched
+for, or words that stand everywhere in the book.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
+
+from bythebook.chunking.spans import SpanKind, split_spans
+from bythebook.retrieval.retriever import to_result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from bythebook.chunking import Chunk
+    from bythebook.index.catalog import Catalog, TocEntry
+    from bythebook.index.provider import IndexSnapshot
+    from bythebook.retrieval import RetrievalResult
+    from bythebook.retrieval.retriever import Retrieval
+
+    Terms = Callable[[str], frozenset[int]]
+
+NAME_FACT, FRONT_FACT = "book_name", "front_page"
+ENTRIES_VERSION = 1
+"""Incremented when other entries are collected from the same chunk."""
+_MOST_SECTIONS = 3
+_MOST_FETCHED = 48
+_DEFINITION = re.compile(
+    r"(?:(?:an?|the)\s+)?(?P<term>[\w.+#-]+(?:[ -][\w.+#-]+){0,3}?)(?:\s*\((?P<short>[A-Za-z]\w+)\))?,?\s+"
+    r"(?:is|are|was|were|means|refers\s+to|stands\s+for|denotes)\s+(?:\w+ly\s+)?(?:an?|the|one|any|how|what|when|where)\b",
+    re.IGNORECASE,
+)
+_GLOSSARY = re.compile(r"(?:\A|\n\n)(?P<term>[\w.+#-]+(?: [\w.+#-]+){0,3})\n\n(?=[A-Z`\"“])")
+_GLOSSARY_ITEM = re.compile(r"^[-*+] (?P<term>[\w.+#-]+(?: [\w.+#-]+){0,3}): (?=\w+ \w+ \w+)", re.MULTILINE)
+_NOT_TERMS = frozenset(
+    "it this that these those they there here he she we you i what which who one each both all some many most such "
+    "note above below following next first result reason idea goal purpose point problem difference".split()
+)
+_QUESTION_WORDS = frozenset(
+    "a about an and any are at be book by can course could define describe do docs documentation does exactly explain "
+    "for from give guide have how i in introduce is it its manual me mean means my of on one or package please project "
+    "should show so tell that the their there this to us use used using was we what whats what's where which who why "
+    "will with work works would you your do's actually really need want".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _FirstQuestion:
+    """A question that readers ask of every book, and the headings that answer it, best first."""
+
+    asks: re.Pattern[str]
+    words: frozenset[str]
+    """The question has no other words than these, the book's name and question words."""
+    headings: tuple[str, ...]
+    front: bool = False
+    """The front of the book answers it if there is no such heading."""
+    covered: bool = True
+    """A heading of this name answers it. Otherwise it is only one more candidate."""
+
+
+def _first_question(
+    asks: str, words: str, headings: str, *, front: bool = False, covered: bool = True
+) -> _FirstQuestion:
+    return _FirstQuestion(
+        re.compile(asks, re.IGNORECASE), frozenset(words.split()), tuple(headings.split(", ")), front, covered
+    )
+
+
+_FIRST_QUESTIONS = (
+    _first_question(
+        r"\bget(?:ting)?\s+started\b|\b(?:begin|start)(?:ing|s)?\b|\bfirst\s+steps\b|\bquick\s?-?start\b",
+        "get getting started start starting begin beginning out here quick quickstart quick-start first steps",
+        "quickstart, quick start, getting started, get started, first steps, tutorial, installation, install, "
+        "introduction",
+        front=True,
+    ),
+    _first_question(
+        r"\b(?:install\w*|set\s?up|setup|download)\b",
+        "install installing installation set up setup download",
+        "installation, install, installing, setup, set up, download",
+    ),
+    _first_question(
+        r"\bfeatures?\b|\boffers?\b|\badvantages?\b|\bbenefits?\b",
+        "feature features main key offer offers advantage advantages benefit benefits special good",
+        "features, key features, main features, highlights, why, overview",
+        front=True,
+    ),
+    _first_question(
+        r"\b(?:bugs?|issues?|problems?)\b",
+        "report reporting bug bugs issue issues problem problems file open submit found",
+        "report a bug, reporting bugs, bug reports, reporting issues, bugs, issues, getting help, support, "
+        "contributing",
+    ),
+    _first_question(
+        r"\bcontribut\w*",
+        "contribute contributing contribution contributions contributor help",
+        "contributing, contribute",
+    ),
+    _first_question(
+        r"\blicen[cs]\w*|\bcopyright\b",
+        "license licence licensed licensing copyright under open source",
+        "license, licence, licensing, copyright",
+    ),
+    _first_question(
+        r"\bversions?\b|\brequire\w*|\bprerequisites?\b|\bsupported\b",
+        "python node nodejs node.js java ruby rust go version versions support supported supports require required "
+        "requires requirement requirements prerequisite prerequisites compatible minimum run",
+        "python version, python versions, supported versions, requirements, system requirements, prerequisites, "
+        "dependencies, installation, install, installing",
+        covered=False,
+    ),
+)
+_FRONT_STEMS = {"index": 0.0, "": 0.0, "intro": 1.0, "introduction": 1.0, "overview": 1.2, "readme": 1.5, "home": 0.5}
+_GREETING = re.compile(
+    r"^(?:welcome\s+to\s+(?:the\s+)?)|(?:[’']s)?\s+(?:documentation|docs|manual|user\s+guide)\b.*$", re.I
+)
+
+
+def entry_key(name: str, terms: Terms) -> str:
+    """The key of a name: its terms, in any order. Empty if it has none."""
+    return " ".join(map(str, sorted(terms(name.lower()))))
+
+
+def chunk_entries(chunk: Chunk, terms: Terms) -> set[str]:
+    """The keys of the names under which this chunk is looked up: its heading, and the terms that it defines."""
+    names = list(chunk.heading_hierarchy[-1:])
+    if chunk.chunk_index == 0:
+        names += [*chunk.heading_hierarchy[:1], _page_name(chunk.url)]
+    keys = {entry_key(strip_number(name), terms) for name in names}
+    return {key for key in keys | {entry_key(term, terms) for term in _defined_terms(chunk)} if key}
+
+
+def _page_name(url: str) -> str:
+    """The last part of the page's address, as words: `getting-started` of `/docs/getting-started.html`."""
+    return re.sub(r"[\W_]+", " ", PurePosixPath(urlsplit(url).path.rstrip("/")).stem)
+
+
+def strip_number(heading: str) -> str:
+    return re.sub(r"^(?:chapter|part|module|section)?\s*[\d.]+[:.)]?\s+", "", heading, flags=re.IGNORECASE)
+
+
+def _defined_terms(chunk: Chunk) -> Iterator[str]:
+    for span in split_spans(chunk.text, fence=chunk.fence):
+        begins = span.start == 0 or chunk.text[: span.start].endswith("\n\n")
+        if begins and span.kind is SpanKind.SENTENCE:
+            match = _DEFINITION.match(chunk.text, span.start, span.end)
+            if match and not _NOT_TERMS & set(match["term"].lower().split()):
+                yield match["term"]
+                yield from filter(None, [match["short"]])
+    for pattern in (_GLOSSARY, _GLOSSARY_ITEM):
+        yield from (match["term"] for match in pattern.finditer(chunk.text))
+
+
+def describe_front(catalog: Catalog, *, name: str) -> tuple[str, str]:
+    """The name of the book and the URL of its first page. Without a `name`, the page's title is the name."""
+    pages = catalog.table_of_contents()
+    front = min(pages, key=_distance_to_front, default=None)
+    if front is None:
+        return name, ""
+    heading = front.title if "introduction" not in front.title.lower() else (front.headings or (front.title,))[0]
+    return name or _GREETING.sub("", heading).strip(), front.url
+
+
+def _distance_to_front(page: TocEntry) -> tuple[float, str]:
+    path = PurePosixPath(page.path.split("://")[-1].rstrip("/"))
+    return path.as_posix().count("/") + _FRONT_STEMS.get(path.stem.lower(), 1.4), page.path
+
+
+class Entries(NamedTuple):
+    """The sections that are named by a whole question, best first."""
+
+    results: tuple[RetrievalResult, ...] = ()
+    covered: bool = False
+    """Whether they answer it. Otherwise they are candidates like any others."""
+    certain: bool = False
+    """Whether it is a question that readers ask of every book, so that no other section answers it better."""
+
+
+class _Subject(NamedTuple):
+    """What a question names: the headings to look up, best first, and whether the front of the book answers."""
+
+    headings: tuple[str, ...]
+    front: bool = False
+    covered: bool = True
+    certain: bool = False
+
+
+def _find_subject(question: str, *, name: str, terms: Terms) -> _Subject:
+    words = re.findall(r"[^\s?!,;:\"“”()]+", question.replace("’", "'").rstrip(" .?!"))
+    rest = [word for word in words if word.lower() not in _QUESTION_WORDS]
+    own = terms(name.lower())
+    foreign = [word for word in rest if not terms(word.lower()) <= own or not terms(word)]
+    for known in _FIRST_QUESTIONS:
+        if known.asks.search(question) and all(word.lower() in known.words for word in foreign):
+            named = (f"{heading} {name}" for heading in known.headings)
+            both = (each for pair in zip(named, known.headings, strict=True) for each in pair)
+            return _Subject(tuple(both), known.front, known.covered, certain=known.covered)
+    if not foreign:
+        return _Subject((), front=bool(words), certain=True)
+    return _Subject((" ".join(rest), " ".join(foreign), " ".join([*foreign, name])))
+
+
+async def look_up(snapshot: IndexSnapshot, question: str) -> Entries:
+    """The sections that are named by the whole question. None for any other question."""
+    catalog, terms = snapshot.catalog, snapshot.bm25.terms
+    name = catalog.get_fact(NAME_FACT) or ""
+    subject = _find_subject(question, name=name, terms=terms)
+    own = entry_key(name, terms)
+    keys = dict.fromkeys(key for heading in subject.headings if (key := entry_key(heading, terms)) not in ("", own))
+    ids = {chunk_id: None for key in keys for chunk_id in catalog.chunks_with_entry(key, limit=_MOST_FETCHED)}
+    if ids:
+        found = await _first_chunks(snapshot, list(ids)[:_MOST_FETCHED], keys=list(keys))
+        return Entries(found, subject.covered, subject.certain)
+    if subject.front and (url := catalog.get_fact(FRONT_FACT)):
+        ids_of_front = [record.chunk_id for record in catalog.chunks_of_pages([url])][:_MOST_FETCHED]
+        return Entries((await _first_chunks(snapshot, ids_of_front, keys=[]))[:1], covered=True, certain=True)
+    return Entries()
+
+
+async def _first_chunks(
+    snapshot: IndexSnapshot, ids: Sequence[str], *, keys: Sequence[str]
+) -> tuple[RetrievalResult, ...]:
+    """The first chunk of each section of these chunks, in the order of the keys.
+
+    The beginning of a page comes before a section, a section near the front before a deep one, and a sentence that
+    defines a term after the headings.
+    """
+    chunks = [passage.chunk for passage in (await snapshot.store.fetch(ids)).values()]
+    terms = snapshot.bm25.terms
+    start = {entry_key(heading, terms) for heading in _FIRST_QUESTIONS[0].headings}
+    front = snapshot.catalog.get_fact(FRONT_FACT)
+
+    def place(chunk: Chunk) -> tuple[int, bool, bool, int, str, int]:
+        headings = chunk.heading_hierarchy
+        names = [entry_key(strip_number(name), terms) for name in (*headings[-1:], *headings[:1])]
+        found = [keys.index(name) for name in names[: 2 if chunk.chunk_index == 0 else 1] if name in keys]
+        near = chunk.url == front or bool(start & set(names[1:]))
+        return (
+            min(found, default=len(keys)),
+            not near,
+            chunk.chunk_index > 0,
+            len(headings),
+            chunk.url,
+            chunk.chunk_index,
+        )
+
+    sections: dict[tuple[str, tuple[str, ...]], Chunk] = {}
+    for chunk in sorted(chunks, key=place):
+        sections.setdefault((chunk.url, chunk.heading_hierarchy), chunk)
+    found = list(sections.values())[:_MOST_SECTIONS]
+    return tuple(
+        to_result(chunk, position=position, score=1.0, rerank_score=1.0)
+        for position, chunk in enumerate(found, start=1)
+    )
+
+
+def put_first(entries: Sequence[RetrievalResult], retrieval: Retrieval) -> Retrieval:
+    """The retrieval with these passages before the others."""
+    known = {result.chunk_id: result for result in retrieval.context.results}
+    named = [known.get(entry.chunk_id) or entry for entry in entries]
+    best = max((result.rerank_score for result in known.values()), default=1.0)
+    ids = {entry.chunk_id for entry in entries}
+    others = [result for result in retrieval.context.results if result.chunk_id not in ids]
+    ordered = [replace(entry, rerank_score=best) for entry in named] + others
+    results = tuple(replace(result, position=place) for place, result in enumerate(ordered, start=1))
+    return replace(retrieval, context=replace(retrieval.context, results=results))
