@@ -8,7 +8,8 @@ import pytest
 
 from bythebook.answers import SectionLink
 from bythebook.answers.blocks import Section, split_blocks
-from bythebook.answers.extractive import classify_question, format_refusal, link_sections
+from bythebook.answers.extractive import classify_question, link_sections
+from bythebook.answers.refusal import format_refusal
 from tests.support.passages import result
 from tests.support.word_embedder import WordBook
 

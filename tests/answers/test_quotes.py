@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from bythebook.answers import AgentResponse, Outcome
 from bythebook.answers.blocks import Section
-from bythebook.answers.extractive import format_links
+from bythebook.answers.refusal import format_links
 from bythebook.chunking.spans import find_open_fence
 from bythebook.chunking.splitter import ChunkSizes, split_page
 from bythebook.retrieval.retriever import to_result
@@ -60,8 +60,8 @@ async def assert_proven(response: AgentResponse, snapshot: IndexSnapshot) -> Non
 
 
 def _plain(text: str) -> str:
-    """The text without the mark of the sentence that answers."""
-    return text.replace("**", "")
+    """The text without the marks of the sentence that answers and of inline code."""
+    return text.replace("**", "").replace("`", "")
 
 
 def _without_frame(response: AgentResponse, chunks: list[Chunk]) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from bythebook import AgentRequest, Book, Outcome
 from bythebook.answers import AnswerCompleted, SourcesFound
-from bythebook.answers.extractive import CLARIFY
+from bythebook.answers.refusal import CLARIFY
 from bythebook.errors import RetrievalError
 from bythebook.testing import ScriptedServer, cooperative_model
 

@@ -1,4 +1,4 @@
-"""Answers without a model: the block of the book that answers, verbatim, under its heading path, and refusals.
+"""Answers without a model: the block of the book that answers, verbatim, under its heading path.
 
 The best passages are joined to their sections and cut into units that read on their own. The reranker reads each unit
 under its headings and chooses; without it, the words of the question do. What follows the chosen unit is added as far
@@ -470,16 +470,6 @@ def _link_sections(pieces: Sequence[_Piece], *, besides: Section) -> tuple[Secti
     return link_sections(results)
 
 
-CLARIFY = "What would you like to know about? Please name the topic."
-_LONGEST = 120
-REFUSAL = "I don't have information about"
-
-
-def is_unanswered(answer: str) -> bool:
-    """True for the text of a refusal or of a question back."""
-    return answer == CLARIFY or REFUSAL in answer
-
-
 def link_sections(results: Sequence[RetrievalResult]) -> tuple[SectionLink, ...]:
     """Links to the sections of these passages, without duplicates."""
     links: dict[str, SectionLink] = {}
@@ -499,16 +489,3 @@ def find_near(reader: AnswerReader, results: Sequence[RetrievalResult]) -> tuple
     logits = reader.reading.logits
     near = [result for result in results if logits.get(result.chunk_id, _NEAR_FLOOR - 1) >= _NEAR_FLOOR]
     return link_sections(sorted(near, key=lambda result: -logits[result.chunk_id]))
-
-
-def format_links(links: Sequence[SectionLink]) -> str:
-    """The links as a Markdown list."""
-    titles = (link.title.replace("[", r"\[").replace("]", r"\]") for link in links)
-    return "\n".join(f"- [{title}]({link.url})" for title, link in zip(titles, links, strict=True))
-
-
-def format_refusal(query: str, suggestions: Sequence[SectionLink]) -> str:
-    """The text of a refusal, with links to the nearest sections."""
-    topic = query if len(query) <= _LONGEST else query[: _LONGEST - 1].rstrip() + "…"
-    text = f"{REFUSAL} “{topic}” in this book."
-    return f"{text}\n\nThe nearest sections are:\n{format_links(suggestions)}" if suggestions else text

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from bythebook.answers.extractive import is_unanswered
+from bythebook.answers.refusal import is_unanswered
 from bythebook.conversations.followups import Exchange
 from bythebook.conversations.small_talk import find_small_talk
 from bythebook.retrieval import RetrievalResult

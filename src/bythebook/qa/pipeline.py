@@ -18,7 +18,8 @@ from bythebook.answers import (
     StateChanged,
     TextDelta,
 )
-from bythebook.answers.extractive import CLARIFY, AnswerReader, ExtractiveAnswer, compose_answer, find_near
+from bythebook.answers.extractive import AnswerReader, ExtractiveAnswer, compose_answer, find_near
+from bythebook.answers.refusal import CLARIFY
 from bythebook.concurrency import fair_yield
 from bythebook.errors import BookError
 from bythebook.llm import GenerationResult, GenerationStarted

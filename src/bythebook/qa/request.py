@@ -9,7 +9,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from bythebook.answers import AgentRequest, AgentResponse, Outcome, ResponseMetadata, SectionLink
-from bythebook.answers.extractive import MODEL, ExtractiveAnswer, format_links, format_refusal
+from bythebook.answers.extractive import MODEL, ExtractiveAnswer
+from bythebook.answers.refusal import format_links, format_refusal
 from bythebook.concurrency import fair_yield
 from bythebook.conversations.small_talk import SmallTalk, find_small_talk
 from bythebook.errors import BookError
