@@ -50,10 +50,9 @@ _NEAR = 4.0
 _SAME_NAME = 0.95
 """The share of the question's terms in a heading that makes it the subject of the question."""
 _FEWEST_WORDS = 4
-_NAMED, _CERTAIN = (1.0, 0.0), (12.0, 4.0)
-"""What a section that the question names is worth, and how much less each next one is, in logits."""
-_FRONT = 3.0
-"""What the beginning of a named section is worth more than its rest, in logits."""
+_NAMED, _CERTAIN = (1.0, 0.0, 1.0), (12.0, 6.0, 3.0)
+"""What a section that the question names is worth, how much less each next one is, and what its beginning is worth more
+than its rest, in logits."""
 _FRONT_WORDS = 80
 """The least words of an answer from the beginning of a named section."""
 _MOST_LINES, _MOST_LINKS = 5, 3
@@ -142,6 +141,8 @@ class _Piece(NamedTuple):
     end: int
     text: str
     score: float = 0.0
+    logit: float = 0.0
+    """The score without what the kind of question and the place of the piece add."""
 
     @property
     def read(self) -> str:
@@ -195,7 +196,7 @@ async def compose_answer(reader: AnswerReader, results: Sequence[RetrievalResult
         shape = shape._replace(front=False)
     chosen = _extend_unit(best.section, best.unit, shape)
     span = await _answering_span(reader, best)
-    others = [piece for piece in scored if piece.section is not best.section and piece.score >= best.score - _NEAR]
+    others = [piece for piece in scored if piece.section is not best.section and piece.logit >= best.logit - _NEAR]
     text, citations = _render(reader, best, chosen, span)
     return ExtractiveAnswer(
         text, citations, best.section.text[span.start : span.end], _link_sections(others, besides=best.section)
@@ -273,7 +274,8 @@ def _describe_row(text: str, table: PassageBlock, row: Span) -> str:
 async def _score_pieces(reader: AnswerReader, pieces: Sequence[_Piece], shape: QuestionShape) -> list[_Piece]:
     scores = await reader.score([piece.read for piece in pieces])
     return [
-        piece._replace(score=score + _prior(reader, piece, shape)) for piece, score in zip(pieces, scores, strict=True)
+        piece._replace(score=score + _prior(reader, piece, shape), logit=score)
+        for piece, score in zip(pieces, scores, strict=True)
     ]
 
 
@@ -285,8 +287,8 @@ def _prior(reader: AnswerReader, piece: _Piece, shape: QuestionShape) -> float:
     if has_code:
         prior += shape.code
     if reader.is_named(piece.section):
-        worth, step = _CERTAIN if reader.certain else _NAMED
-        prior += worth - step * piece.rank + (_FRONT if 0 in piece.unit else 0.0)
+        worth, step, front = _CERTAIN if reader.certain else _NAMED
+        prior += worth - step * piece.rank + (front if 0 in piece.unit else 0.0)
     elif 0 in piece.unit and reader.overlap(" ".join(piece.section.headings[-1:])) >= _SAME_NAME:
         prior += 2.0 if shape.front else 1.0
     if piece.text.rstrip().endswith("?") or (not has_code and len(piece.text.split()) < _FEWEST_WORDS):
