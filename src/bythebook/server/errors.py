@@ -74,7 +74,7 @@ def make_error_response(
         all_headers["retry-after"] = str(error["retry_after"])
     if error["status_code"] == 401:
         all_headers["www-authenticate"] = "Bearer"
-    body = _to_openai_error(error) if scope["path"] in OPENAI_PATHS else dict(error)
+    body = to_openai_error(error) if scope["path"] in OPENAI_PATHS else dict(error)
     return JSONResponse(body, error["status_code"], headers=all_headers)
 
 
@@ -109,7 +109,7 @@ def _describe_validation_errors(details: Sequence[Any]) -> str:
     return f"{place}: {first['msg']}" if place else str(first["msg"])
 
 
-def _to_openai_error(error: Mapping[str, Any]) -> dict[str, Any]:
+def to_openai_error(error: Mapping[str, Any]) -> dict[str, Any]:
     """The error in OpenAI's format, with the fields of the ErrorResponse added under `error`."""
     types = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
     default = "invalid_request_error" if error["status_code"] < 500 else "server_error"
