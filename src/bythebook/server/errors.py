@@ -36,26 +36,17 @@ class MethodNotAllowed(InputError):
 
 def install_error_handlers(app: FastAPI) -> None:
     """Make the app answer every error with an ErrorResponse."""
-    app.add_exception_handler(BookError, _handle_book_error)
-    app.add_exception_handler(RequestValidationError, _handle_validation_error)
-    app.add_exception_handler(HTTPException, _handle_http_exception)
+    for kind in (BookError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _handle_error)
 
 
-async def _handle_book_error(request: Request, error: Exception) -> JSONResponse:
-    return error_to_response(request.scope, error)
-
-
-async def _handle_validation_error(request: Request, error: Exception) -> JSONResponse:
-    details = error.errors() if isinstance(error, RequestValidationError) else []
-    return error_to_response(request.scope, InputError(_describe_validation_errors(details)))
-
-
-async def _handle_http_exception(request: Request, error: Exception) -> JSONResponse:
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    if status == 404:
-        return error_to_response(request.scope, NotFound("there is no such address. /docs lists the routes."))
-    if status < 500:
-        return error_to_response(request.scope, InputError("the body could not be read. Send JSON."))
+async def _handle_error(request: Request, error: Exception) -> JSONResponse:
+    if isinstance(error, RequestValidationError):
+        error = InputError(_describe_validation_errors(error.errors()))
+    elif isinstance(error, HTTPException) and error.status_code == 404:
+        error = NotFound("there is no such address. /docs lists the routes.")
+    elif isinstance(error, HTTPException) and error.status_code < 500:
+        error = InputError("the body could not be read. Send JSON.")
     return error_to_response(request.scope, error)
 
 
