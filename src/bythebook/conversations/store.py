@@ -160,11 +160,11 @@ class SqlConversations:
     async def delete(self, conversation_id: str, *, user_id: str) -> None:
         _check(conversation_id, user_id)
 
-        def delete_locked(connection: Connection) -> None:
+        def remove(connection: Connection) -> None:
             row = _one(connection, _LOCK, this=conversation_id, reader=user_id)
             connection.execute(_DELETE, {"this": row["id"]})
 
-        await self._database.write(delete_locked)
+        await self._database.write(remove)
 
     async def expire(self, before: datetime) -> int:
         parameters = {"before": to_utc(before)}

@@ -193,7 +193,8 @@ def _html_section(result: EvalResult) -> str:
 
 def _metric_rows(metrics: Metrics) -> Iterator[tuple[str, object, str]]:
     """The dotted name, the value and the interval of each metric."""
-    interval = dict(_flatten(_as_mapping(metrics.get("intervals")), ""))
+    intervals = metrics.get("intervals")
+    interval = dict(_flatten(intervals, "")) if isinstance(intervals, dict) else {}
     for name, value in _flatten({name: value for name, value in metrics.items() if name != "intervals"}, ""):
         yield name, value, _format_interval(interval.get(name))
 
@@ -204,10 +205,6 @@ def _flatten(metrics: Mapping[str, object], prefix: str) -> Iterator[tuple[str, 
             yield from _flatten(value, f"{prefix}{name}.")
         else:
             yield prefix + name, value
-
-
-def _as_mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, dict) else {}
 
 
 def _format_interval(ends: object) -> str:

@@ -41,7 +41,7 @@ class ExtractiveModel(Model):
         *_: Any,
         **__: Any,
     ) -> ModelResponse:
-        message, _ = await self._answer(input)
+        message = (await self._answer(input))[0]
         return ModelResponse(output=[message], usage=Usage(requests=1), response_id=None)
 
     async def stream_response(

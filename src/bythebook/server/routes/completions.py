@@ -23,7 +23,6 @@ from bythebook.errors import InputError, NotFound
 from bythebook.llm.context_budget import count_tokens
 from bythebook.llm.prompts import build_history
 from bythebook.server import errors
-from bythebook.server.auth import QuotaCharge
 from bythebook.server.endpoints import CallerDep, ContextDep, StrictJsonRoute, requires
 from bythebook.server.schemas import EVENT_STREAM_RESPONSE, AgentResponse, ErrorFields, ResponseModel
 from bythebook.server.streams import StreamKey, run_question, wait_for_last_event
@@ -161,9 +160,9 @@ async def complete(body: ChatRequest, request: Request, context: ContextDep, cal
     question, history = _read_messages(body.messages)
     latest = history[-(context.settings.max_history // 2) :]
     events = context.book.stream(AgentRequest(question), user_id=caller.user_id, history=latest)
-    charge = await QuotaCharge.create(await context.authenticator.quotas(), caller)
+    refund = await context.authenticator.charge(caller)
     key = StreamKey(caller.user_id, "", errors.get_request_id(request.scope))
-    stream = context.admission.start(key, lambda stream: run_question(stream, events, charge=charge))
+    stream = context.admission.start(key, lambda stream: run_question(stream, events, refund=refund))
     last = await wait_for_last_event(stream, request.receive)
     answer = json.loads(last.data)
     if last.name == "error":
