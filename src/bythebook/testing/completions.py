@@ -12,14 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from bythebook.testing.connection import (
-    HOST,
-    ClientDisconnected,
-    Connection,
-    RawRequest,
-    ScriptedHTTPServer,
-    parse_json,
-)
+from bythebook.testing.connection import ClientDisconnected, Connection, RawRequest, ScriptedHTTPServer, parse_json
 
 
 class Fault(StrEnum):
@@ -435,7 +428,7 @@ class ScriptedServer(ScriptedHTTPServer):
     @property
     def base_url(self) -> str:
         """The base URL for a client."""
-        return f"http://{HOST}:{self.port}/v1"
+        return f"{self.root_url}/v1"
 
     async def _answer(self, connection: Connection, received: RawRequest) -> None:
         if not self._accepts(received):
