@@ -64,41 +64,13 @@ __all__ = [
     "Unavailable",
 ]
 
-# Lazy imports: each name is imported on first use, so that importing the package is cheap.
-_MODULES = {
-    "bythebook.answers": (
-        "AgentRequest",
-        "AgentResponse",
-        "Outcome",
-        "ResponseMetadata",
-        "AnswerCompleted",
-        "StateChanged",
-        "TextDelta",
-        "SourcesFound",
-        "State",
-    ),
-    "bythebook.book": ("Book",),
-    "bythebook.errors": (
-        "BookError",
-        "ConfigurationError",
-        "ContextOverflow",
-        "DeadlineExceeded",
-        "InputError",
-        "NotFound",
-        "ProviderError",
-        "RateLimited",
-        "RetrievalError",
-        "Unavailable",
-    ),
-    "bythebook.ingest": ("IngestReport",),
-    "bythebook.index": ("Filters",),
-    "bythebook.retrieval": ("Citation", "RetrievalContext", "RetrievalResult"),
-    "bythebook.settings": ("Settings",),
-}
+# Lazy imports: a name is imported on first use, so that importing the package is cheap. Cheap modules come first.
+_MODULES = ("errors", "index", "retrieval", "answers", "ingest", "settings", "book")
 
 
 def __getattr__(name: str) -> Any:
-    for module, names in _MODULES.items():
-        if name in names:
-            return getattr(import_module(module), name)
+    for module in _MODULES if name in __all__ else ():
+        home = import_module(f"bythebook.{module}")
+        if hasattr(home, name):
+            return getattr(home, name)
     raise AttributeError(f"module 'bythebook' has no attribute {name!r}")

@@ -13,7 +13,8 @@ from bythebook.telemetry import redact, request_id
 def to_json(value: Any) -> Any:
     """Convert a value to JSON types: a dataclass to its fields and properties, a time to ISO 8601."""
     if is_dataclass(value) and not isinstance(value, type):
-        names = [field.name for field in fields(value)] + _property_names(type(value))
+        properties = (name for name, member in vars(type(value)).items() if isinstance(member, property))
+        names = [*(field.name for field in fields(value)), *properties]
         return {name: to_json(getattr(value, name)) for name in names}
     if isinstance(value, dict):
         return {str(name): to_json(inner) for name, inner in value.items()}
@@ -24,10 +25,6 @@ def to_json(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
     return str(value) if isinstance(value, Path) else value
-
-
-def _property_names(kind: type) -> list[str]:
-    return [name for name, member in vars(kind).items() if isinstance(member, property)]
 
 
 def error_to_dict(error: BookError) -> dict[str, Any]:

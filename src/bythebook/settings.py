@@ -10,11 +10,19 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from bythebook.embeddings.config import LOCAL, EmbedderConfig, EmbedderLimits, EmbeddingProvider, find_provider
+from bythebook.embeddings.config import (
+    LOCAL,
+    EmbedderConfig,
+    EmbedderLimits,
+    EmbeddingProvider,
+    check_embedder_name,
+    find_provider,
+)
 from bythebook.errors import ConfigurationError, InputError
 from bythebook.llm.config import ALIASES, BOUNDS, AgentConfig, Followups, Unsupported
 from bythebook.llm.providers import NO_KEY_NEEDED, Mode
@@ -360,7 +368,11 @@ _TYPES = get_type_hints(Settings)
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        data = _parse_toml(path.read_text(encoding="utf-8-sig"))
+        text = path.read_text(encoding="utf-8-sig")
+        # Imported only if the file exists: every import delays the first answer.
+        import tomllib
+
+        data = tomllib.loads(text)
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as exc:
@@ -372,13 +384,6 @@ def _read_toml(path: Path) -> dict[str, Any]:
         else:
             flat[name] = value
     return flat
-
-
-def _parse_toml(toml: str) -> dict[str, Any]:
-    # Imported only if the file exists: every import delays the first answer.
-    import tomllib
-
-    return tomllib.loads(toml)
 
 
 def _read_environment(variables: Mapping[str, str]) -> dict[str, str]:
@@ -410,7 +415,8 @@ def _validate(name: str, value: Any, origin: str) -> Any:
         raise ConfigurationError(f"there is no setting {name!r} (from {origin}).{hint}")
     try:
         converted = _convert(_TYPES[name], value)
-        check_value(name, converted)
+        if name in _CHECKS:
+            _CHECKS[name](converted)
     except (ValueError, InputError, ConfigurationError) as exc:
         shown = "the given value" if FIELDS[name].metadata["secret"] else repr(value)
         raise ConfigurationError(f"{name} cannot be {shown} (from {origin}): {exc}") from exc
@@ -473,15 +479,7 @@ def _parse_number(kind: Any, value: Any) -> float:
         raise ValueError("use a whole number" if whole else "use a number") from None
 
 
-def check_value(name: str, value: Any) -> None:
-    """Raise ValueError, InputError or ConfigurationError, with what is expected, for an invalid value."""
-    if name in _CHECKS:
-        _CHECKS[name](value)
-
-
 def _check_embedder(name: str) -> None:
-    from bythebook.embeddings.config import check_embedder_name
-
     if name:
         check_embedder_name(name)
 
@@ -490,14 +488,6 @@ def _check_rate_limit(text: str) -> None:
     from bythebook.access import RateLimit
 
     RateLimit.parse(text)
-
-
-def _check_server_url(url: str) -> None:
-    _check_url(url, like="http://localhost:6333")
-
-
-def _check_site_url(url: str) -> None:
-    _check_url(url, like="https://my-book.example/")
 
 
 def _check_url(url: str, *, like: str) -> None:
@@ -525,13 +515,14 @@ def _check_site_include(listed: tuple[str, ...]) -> None:
         raise ValueError(f"{wrong[0]!r} is none of {', '.join(known)}")
 
 
+# Each raises ValueError, InputError or ConfigurationError, with what is expected, for an invalid value.
 _CHECKS: Mapping[str, Callable[[Any], None]] = {
     "embedder": _check_embedder,
     "rate_limit_key": _check_rate_limit,
     "rate_limit_address": _check_rate_limit,
     "cors_origins": _check_origins,
     "site_include": _check_site_include,
-    "site_url": _check_site_url,
-    "qdrant_url": _check_server_url,
+    "site_url": partial(_check_url, like="https://my-book.example/"),
+    "qdrant_url": partial(_check_url, like="http://localhost:6333"),
     "collection_name": _check_collection,
 }

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
@@ -19,7 +20,6 @@ from bythebook.access.site_tokens import SiteQuotas, identify_reader
 from bythebook.database.engine import Database, open_database
 from bythebook.database.schema import METADATA, keys, rates
 from bythebook.errors import InputError, NotFound, ProviderError, RateLimited, Unavailable
-from bythebook.server.auth import QuotaCharge
 from bythebook.server.streams import AnswerStream, StreamKey, run_question
 from tests.support.rate_limit_process import passes, spawn
 
@@ -376,9 +376,9 @@ async def test_rejected_questions_are_refunded(
         yield
 
     stream = AnswerStream(StreamKey("", ""))
-    charge = await QuotaCharge.create(quotas, site)
+    refund = partial(quotas.refund, await quotas.charge(site))
     with suppress(GeneratorExit):
-        await run_question(stream, rejected(), charge=charge)
+        await run_question(stream, rejected(), refund=refund)
     assert [event.name for event in stream.events] == ([] if isinstance(error, GeneratorExit) else ["state", "error"])
     for _ in range(left):
         await quotas.charge(site)

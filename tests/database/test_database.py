@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 STARTED = Conversation([Message("system", "Answer from the book.")])
 
 
-async def test_the_migrations_create_the_tables_of_the_schema(url: str) -> None:
+async def test_a_new_database_has_the_tables_of_the_schema(url: str) -> None:
     def differences(connection: Connection) -> list[object]:
         return list(compare_metadata(MigrationContext.configure(connection), METADATA))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bythebook.evals import EvalResult
-from bythebook.evals.report import Plot, bar_chart, histogram, render_svg, to_html, to_text, tradeoff_curve
+from bythebook.evals.report import Plot, bar_chart, histogram, to_html, to_text, tradeoff_curve
 from bythebook.evals.thresholds import CHECKS, QualityCheck, Threshold, below_floor, judge_metric
 
 CURVE = tradeoff_curve(
@@ -67,14 +67,16 @@ def test_the_page_has_every_plot_and_no_external_resource() -> None:
 
 
 def test_the_curve_contains_the_point_of_the_cutoff() -> None:
-    assert CURVE.chosen == (0.5, 0.5)
-    assert CURVE.note == "cutoff 0.5: kept 50.0%, refused 50.0%"
-    assert (CURVE.points[0], CURVE.points[-1]) == ((0.0, 1.0), (1.0, 0.0))
+    left, top, right, bottom = 54.0, 14.0, 504.0, 256.0
+    assert f'cx="{(left + right) / 2}" cy="{(top + bottom) / 2}"' in CURVE.svg
+    assert ">cutoff 0.5: kept 50.0%, refused 50.0%<" in CURVE.svg
+    points = re.findall(r'points="(.*?)"', CURVE.svg)[0].split()
+    assert (points[0], points[-1]) == (f"{left},{top}", f"{right},{bottom}")
 
 
 @pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: plot.title)
 def test_nothing_is_drawn_outside_of_the_plot(plot: Plot) -> None:
-    places = re.findall(r'(?:x|x1|x2|cx|width)="(-?[\d.]+)"', render_svg(plot))
+    places = re.findall(r'(?:x|x1|x2|cx|width)="(-?[\d.]+)"', plot.svg)
     assert all(0 <= float(place) <= 520 for place in places)
 
 

@@ -64,7 +64,7 @@ def drawn(seed: int, size: int) -> Matrix:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_nearest_neighbour_chains_match_the_definition(seed: int) -> None:
+def test_clusters_match_the_definition(seed: int) -> None:
     alike = drawn(seed, 12)
     for least in (0.6, 0.7, 0.8):
         assert {frozenset(group) for group in cluster(alike, threshold=least)} == by_definition(alike, least)

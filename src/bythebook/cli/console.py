@@ -3,13 +3,15 @@
 This module does not import typer, because `bythebook ask` runs without it.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import sys
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TextIO, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO, TypeVar
 
 import typer
 
@@ -18,6 +20,9 @@ from bythebook.serialization import error_to_dict, to_json
 from bythebook.settings import Settings
 from bythebook.telemetry import Progress, redact
 from bythebook.telemetry.redaction import register_secrets
+
+if TYPE_CHECKING:
+    from bythebook.book import Book
 
 FAILED, USAGE_ERROR, PAGES_SKIPPED, INTERRUPTED = 1, 2, 3, 130
 
@@ -33,6 +38,18 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     except KeyboardInterrupt:
         say("Interrupted. Nothing is lost.")
         sys.exit(INTERRUPTED)
+
+
+def run_with_book(settings: Settings, work: Callable[[Book], Coroutine[Any, Any, T]]) -> T:
+    """Run the coroutine of a command with the open book."""
+
+    async def open_and_work() -> T:
+        from bythebook.book import Book
+
+        async with Book.open(settings, say=say) as book:
+            return await work(book)
+
+    return run(open_and_work())
 
 
 def exit_now() -> NoReturn:

@@ -41,21 +41,18 @@ def demo(
             console.load_settings(data_dir=folder, qdrant_url="", host="127.0.0.1", port=0, workers=1), as_json=json
         )
         return
-    response = console.run(_demo(console.load_settings(data_dir=folder, qdrant_url=""), question))
+
+    async def ask(book: Book) -> AgentResponse:
+        await _ingest_manual(book)
+        book.defer_log_writes()
+        return await book.ask(question)
+
+    response = console.run_with_book(console.load_settings(data_dir=folder, qdrant_url=""), ask)
     if json:
         console.print_json(response)
         return
     console.echo(console.bold(f"> {question}") + "\n")
     print_answer(response)
-
-
-async def _demo(settings: Settings, question: str) -> AgentResponse:
-    from bythebook.book import Book
-
-    async with Book.open(settings, say=console.say) as book:
-        await _ingest_manual(book)
-        book.defer_log_writes()
-        return await book.ask(question)
 
 
 async def _ingest_manual(book: Book) -> None:
@@ -71,18 +68,11 @@ def _serve_page(settings: Settings, *, as_json: bool) -> None:
     from bythebook.cli.serve import run_server
     from bythebook.server import serve
 
-    console.run(_prepare(settings))
+    console.run_with_book(settings, _ingest_manual)
     announce = partial(_announce, as_json=as_json)
     if serve.run_event_loop(run_server(settings, None, watching=False, announce=announce)):
         console.say("Stopped.")
         raise typer.Exit(console.INTERRUPTED)
-
-
-async def _prepare(settings: Settings) -> None:
-    from bythebook.book import Book
-
-    async with Book.open(settings, say=console.say) as book:
-        await _ingest_manual(book)
 
 
 def _announce(url: str, _found: StartupReport, *, as_json: bool) -> None:

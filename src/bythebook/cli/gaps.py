@@ -6,10 +6,8 @@ from typing import Annotated
 
 import typer
 
-from bythebook.cli.console import DataDir, Json, echo, load_settings, print_json, run, say
+from bythebook.cli.console import DataDir, Json, echo, load_settings, print_json, run_with_book
 from bythebook.errors import InputError
-from bythebook.feedback import GapReport
-from bythebook.settings import Settings
 
 _RELATIVE = re.compile(r"(\d{1,4})([hdw])")
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
@@ -29,18 +27,12 @@ def gaps(
     """Show unanswered questions of readers by topic, and where the answers would belong."""
     from bythebook.feedback.gaps import format_markdown, format_text
 
-    report = run(_gaps(load_settings(data_dir=data_dir), parse_moment(since, now=datetime.now(UTC)), limit))
+    moment = parse_moment(since, now=datetime.now(UTC))
+    report = run_with_book(load_settings(data_dir=data_dir), lambda book: book.gaps(since=moment, limit=limit))
     if json:
         print_json(report)
     else:
         echo(format_markdown(report) if markdown else format_text(report))
-
-
-async def _gaps(settings: Settings, since: datetime, limit: int) -> GapReport:
-    from bythebook.book import Book
-
-    async with Book.open(settings, say=say) as book:
-        return await book.gaps(since=since, limit=limit)
 
 
 def parse_moment(text: str, *, now: datetime) -> datetime:

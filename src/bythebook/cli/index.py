@@ -10,9 +10,8 @@ from bythebook.cli import console
 from bythebook.cli.console import DataDir, Json
 
 if TYPE_CHECKING:
-    from bythebook.admin import CopyResult, GenerationInfo
+    from bythebook.admin import GenerationInfo
     from bythebook.ingest.attach import AttachReport
-    from bythebook.settings import Settings
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -58,20 +57,16 @@ def copy(
     json: Json = False,
 ) -> None:
     """Copy the book from this disk to the Qdrant server, or back, without embedding anything again."""
+    from bythebook.admin import copy_index
+
     settings = console.load_settings(data_dir=data_dir, qdrant_url=url, collection_name=collection)
-    copied = console.run(_copy(settings, source, target, replace=replace))
+    with console.progress_bar() as progress:
+        copied = console.run(copy_index(settings, source, target, replace=replace, progress=progress))
     if json:
         console.print_json(copied)
         return
     action = f"Published {copied.generation}:" if copied.generation else "Nothing to do: it is there already,"
     console.echo(f"{action} {copied.pages} pages in {copied.chunks} chunks, from {copied.source} to {copied.target}")
-
-
-async def _copy(settings: Settings, source: str, target: str, *, replace: bool) -> CopyResult:
-    from bythebook.admin import copy_index
-
-    with console.progress_bar() as progress:
-        return await copy_index(settings, source, target, replace=replace, progress=progress)
 
 
 @app.command()
@@ -112,19 +107,16 @@ def attach(
     json: Json = False,
 ) -> None:
     """Serve a collection that another program fills: read-only, with vector search only."""
+    from bythebook.admin import attach_collection
+
     settings = console.load_settings(data_dir=data_dir, qdrant_url=url, site_url=site_url, embedder=embedder)
-    found = console.run(_attach(settings, collection, vector))
+    with console.progress_bar() as progress:
+        work = attach_collection(settings, collection, vector=vector, progress=progress, say=console.say)
+        found = console.run(work)
     if json:
         console.print_json(found)
     else:
         _print_report(found)
-
-
-async def _attach(settings: Settings, collection: str, vector: str) -> AttachReport:
-    from bythebook.admin import attach_collection
-
-    with console.progress_bar() as progress:
-        return await attach_collection(settings, collection, vector=vector, progress=progress, say=console.say)
 
 
 def _print_report(found: AttachReport) -> None:

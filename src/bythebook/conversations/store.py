@@ -4,7 +4,7 @@ A turn is leased to the process that began it. Another process marks it interrup
 which is detected immediately on the same machine, or when the lease has expired. The lease is longer than any answer
 may take, so it needs no renewal. If an answer still arrives later, its turn is no longer running and it is discarded.
 
-Each statement function runs inside an open transaction. Statements are built once: building one in SQLAlchemy takes
+Functions of a connection run inside an open transaction. Statements are built once: building one in SQLAlchemy takes
 longer than running it in SQLite.
 """
 
@@ -77,36 +77,41 @@ class SqlConversations:
         if self._running:
             # Without the database, other processes detect it themselves once this one has ended.
             with suppress(Unavailable):
-                await self._database.write(lambda connection: interrupt_all(connection, owner=self._owner))
+                await self._database.write(lambda connection: connection.execute(_INTERRUPT_ALL, {"me": self._owner}))
 
     async def create(self, conversation: Conversation) -> None:
         if not conversation.messages:
             raise InputError("a conversation starts with a system message.")
-        await self._database.write(lambda connection: create(connection, conversation))
+        await self._database.write(lambda connection: _create(connection, conversation))
 
     async def load(self, conversation_id: str, *, user_id: str) -> Conversation:
         _check(conversation_id, user_id)
-        return await self._database.read(
-            lambda connection: read(connection, find(connection, conversation_id, user_id=user_id))
-        )
+
+        def read(connection: Connection) -> Conversation:
+            row = _one(connection, _THEIRS, this=conversation_id, reader=user_id)
+            return _to_conversation(row, _message_rows(connection, row, latest=row["next_position"]))
+
+        return await self._database.read(read)
 
     async def turns(self, conversation_id: str, *, user_id: str) -> list[ConversationTurn]:
         _check(conversation_id, user_id)
 
         def list_rows(connection: Connection) -> list[RowMapping]:
-            find(connection, conversation_id, user_id=user_id)
-            return list_turns(connection, conversation_id)
+            _one(connection, _THEIRS, this=conversation_id, reader=user_id)
+            return list(connection.execute(_TURNS, {"this": conversation_id}).mappings())
 
         rows = await self._database.read(list_rows)
         if any(row["state"] == TurnState.RUNNING and self._has_dead_owner(row) for row in rows):
             await self._database.write(lambda connection: self._is_busy(connection, conversation_id))
             rows = await self._database.read(list_rows)
-        return [to_turn(row) for row in rows]
+        return [_to_turn(row) for row in rows]
 
     async def latest(self, *, user_id: str, limit: int) -> list[ConversationSummary]:
         if not is_storable(user_id):
             return []
-        return await self._database.read(lambda connection: list_latest(connection, user_id=user_id, limit=limit))
+        wanted = {"reader": user_id, "most": limit}
+        rows = await self._database.read(lambda connection: connection.execute(_LATEST, wanted).mappings().all())
+        return [ConversationSummary(**row) for row in rows]
 
     async def begin_turn(
         self, conversation_id: str, question: str, *, user_id: str
@@ -117,7 +122,7 @@ class SqlConversations:
 
         def begun(connection: Connection, row: RowMapping) -> tuple[ConversationTurn, Conversation]:
             started = replace(turn, number=row["last_number"] + 1, created_at=utc_now())
-            return started, begin(connection, started, row, owned=owned)
+            return started, _begin(connection, started, row, owned=owned)
 
         self._running.add(turn.id)
         try:
@@ -134,9 +139,9 @@ class SqlConversations:
             raise InputError(f"a {turn.state} turn keeps no messages.")
 
         def finish(connection: Connection) -> None:
-            row = end(connection, turn)
+            row = _end(connection, turn)
             if turn.state is TurnState.COMPLETED:
-                append(connection, turn, row, exchange=_check_exchange(messages, since=row["last_message_at"]))
+                _append(connection, turn, row, exchange=_check_exchange(messages, since=row["last_message_at"]))
 
         try:
             await self._database.write(finish)
@@ -150,22 +155,26 @@ class SqlConversations:
 
     async def reset(self, conversation_id: str, *, user_id: str) -> None:
         _check(conversation_id, user_id)
-        await self._when_free(conversation_id, reset, user_id=user_id)
+        await self._when_free(conversation_id, _reset, user_id=user_id)
 
     async def delete(self, conversation_id: str, *, user_id: str) -> None:
         _check(conversation_id, user_id)
-        await self._database.write(
-            lambda connection: delete_conversation(connection, lock(connection, conversation_id, user_id=user_id))
-        )
+
+        def remove(connection: Connection) -> None:
+            row = _one(connection, _LOCK, this=conversation_id, reader=user_id)
+            connection.execute(_DELETE, {"this": row["id"]})
+
+        await self._database.write(remove)
 
     async def expire(self, before: datetime) -> int:
-        return await self._database.write(lambda connection: expire(connection, to_utc(before)))
+        parameters = {"before": to_utc(before)}
+        return await self._database.write(lambda connection: connection.execute(_EXPIRE, parameters).rowcount)
 
     async def _when_free(self, conversation_id: str, act: Callable[[Connection, RowMapping], T], *, user_id: str) -> T:
         """Run `act` while no turn of the conversation is running, in order of arrival."""
 
         def attempt(connection: Connection) -> tuple[T] | None:
-            row = lock(connection, conversation_id, user_id=user_id)
+            row = _one(connection, _LOCK, this=conversation_id, reader=user_id)
             return None if self._is_busy(connection, conversation_id) else (act(connection, row),)
 
         try:
@@ -181,14 +190,14 @@ class SqlConversations:
         self._running.discard(turn.id)
         self._queues.wake(turn.conversation_id)
         with suppress(Unavailable):
-            await self._database.write(lambda connection: interrupt(connection, turn.id))
+            await self._database.write(lambda connection: connection.execute(_INTERRUPT, {"this": turn.id}))
 
     def _is_busy(self, connection: Connection, conversation_id: str) -> bool:
         """True if a turn is running. A turn whose owner has died is marked interrupted."""
-        row = running_turn(connection, conversation_id)
+        row = connection.execute(_RUNNING_TURN, {"this": conversation_id}).mappings().one_or_none()
         if row is None or not self._has_dead_owner(row):
             return row is not None
-        interrupt(connection, row["id"])
+        connection.execute(_INTERRUPT, {"this": row["id"]})
         return False
 
     def _has_dead_owner(self, row: RowMapping) -> bool:
@@ -238,7 +247,7 @@ _RUNNING_TURN = select(turns.c.id, turns.c.owner, _OVERDUE).where(
     turns.c.conversation_id == bindparam("this"), _RUNNING
 )
 
-_FIND, _LOCK, _LOCK_ANY_ONES = _THEIRS, _THEIRS.with_for_update(), _ANY_ONES.with_for_update()
+_LOCK, _LOCK_ANY_ONES = _THEIRS.with_for_update(), _ANY_ONES.with_for_update()
 _CHANGE = update(conversations).where(conversations.c.id == bindparam("this"))
 _DELETE = delete(conversations).where(conversations.c.id == bindparam("this"))
 _EXPIRE = delete(conversations).where(conversations.c.updated_at < bindparam("before"))
@@ -250,35 +259,31 @@ _INTERRUPT_ALL = (
 )
 
 
-def create(connection: Connection, conversation: Conversation) -> None:
-    said = message_rows(conversation.messages, conversation.id, position=0)
+def _create(connection: Connection, conversation: Conversation) -> None:
+    messages_said = _to_message_rows(conversation.messages, conversation.id, position=0)
+    latest = max(conversation.created_at, *(message.timestamp for message in conversation.messages))
+    row = {name: getattr(conversation, name) for name in _CONVERSATION_FIELDS} | {
+        "status": conversation.status.value,
+        "title": "",
+        "last_number": 0,
+        "next_position": len(messages_said),
+        "history_from": 1,
+        "updated_at": latest,
+        "last_message_at": latest,
+    }
     try:
-        connection.execute(insert(conversations), conversation_row(conversation))
-        connection.execute(insert(messages), said)
+        connection.execute(insert(conversations), row)
+        connection.execute(insert(messages), messages_said)
     except IntegrityError as exc:
         raise InputError(f"the conversation {conversation.id!r} or one of its messages is kept already.") from exc
 
 
-def find(connection: Connection, conversation_id: str, *, user_id: str) -> RowMapping:
-    """The user's conversation."""
-    return _one(connection, _FIND, this=conversation_id, reader=user_id)
-
-
-def lock(connection: Connection, conversation_id: str, *, user_id: str) -> RowMapping:
-    """The user's conversation, locked until the transaction ends."""
-    return _one(connection, _LOCK, this=conversation_id, reader=user_id)
-
-
 def _one(connection: Connection, wanted: Any, **given: str) -> RowMapping:
+    """The only conversation that a statement selects."""
     row: RowMapping | None = connection.execute(wanted, given).mappings().one_or_none()
     if row is None:
         raise NotFound("there is no such conversation.")
     return row
-
-
-def read(connection: Connection, row: RowMapping) -> Conversation:
-    """Load the messages since the last reset."""
-    return to_conversation(row, _message_rows(connection, row, latest=row["next_position"]))
 
 
 def _message_rows(connection: Connection, row: RowMapping, *, latest: int) -> list[RowMapping]:
@@ -288,25 +293,11 @@ def _message_rows(connection: Connection, row: RowMapping, *, latest: int) -> li
     return [system, *dropwhile(lambda message: message["role"] != "user", said)]
 
 
-def list_latest(connection: Connection, *, user_id: str, limit: int) -> list[ConversationSummary]:
-    rows = connection.execute(_LATEST, {"reader": user_id, "most": limit}).mappings()
-    return [ConversationSummary(**row) for row in rows]
-
-
-def list_turns(connection: Connection, conversation_id: str) -> list[RowMapping]:
-    """The turns of a conversation, each with whether its lease is `overdue`."""
-    return list(connection.execute(_TURNS, {"this": conversation_id}).mappings())
-
-
-def running_turn(connection: Connection, conversation_id: str) -> RowMapping | None:
-    return connection.execute(_RUNNING_TURN, {"this": conversation_id}).mappings().one_or_none()
-
-
-def begin(connection: Connection, turn: ConversationTurn, row: RowMapping, *, owned: dict[str, Any]) -> Conversation:
+def _begin(connection: Connection, turn: ConversationTurn, row: RowMapping, *, owned: dict[str, Any]) -> Conversation:
     """Store a new turn in a locked conversation, and return the conversation as the model will see it."""
     # Exchanges beyond max_history are not shown. The new question takes one more message.
     said = _message_rows(connection, row, latest=row["max_history"])
-    connection.execute(_BEGIN, turn_row(turn) | owned)
+    connection.execute(_BEGIN, _to_row(turn) | owned)
     noted = {
         "last_number": turn.number,
         "title": row["title"] or " ".join(turn.question.split())[:LONGEST_TITLE],
@@ -314,20 +305,20 @@ def begin(connection: Connection, turn: ConversationTurn, row: RowMapping, *, ow
         "updated_at": _later(row),
     }
     connection.execute(_CHANGE, {"this": row["id"], **noted})
-    return to_conversation({**row, **noted}, said)
+    return _to_conversation({**row, **noted}, said)
 
 
-def end(connection: Connection, turn: ConversationTurn) -> RowMapping:
+def _end(connection: Connection, turn: ConversationTurn) -> RowMapping:
     """Store the result of a running turn, and lock its conversation."""
     row = _one(connection, _LOCK_ANY_ONES, this=turn.conversation_id)
-    if not connection.execute(_END, {"this": turn.id, **turn_row(turn)}).rowcount:
+    if not connection.execute(_END, {"this": turn.id, **_to_row(turn)}).rowcount:
         raise Unavailable(f"turn {turn.number} is no longer running, so its answer was not kept. Ask again.")
     return row
 
 
-def append(connection: Connection, turn: ConversationTurn, row: RowMapping, *, exchange: Sequence[Message]) -> None:
+def _append(connection: Connection, turn: ConversationTurn, row: RowMapping, *, exchange: Sequence[Message]) -> None:
     """Append the messages of a turn to a locked conversation."""
-    said = message_rows(exchange, row["id"], position=row["next_position"])
+    said = _to_message_rows(exchange, row["id"], position=row["next_position"])
     connection.execute(insert(messages), [each | {"turn_id": turn.id} for each in said])
     # In prefetch mode no tool message records the search.
     searches = count_searches(exchange) or bool(turn.retrieval_results)
@@ -342,26 +333,10 @@ def append(connection: Connection, turn: ConversationTurn, row: RowMapping, *, e
     connection.execute(_CHANGE, {"this": row["id"], **grown})
 
 
-def interrupt(connection: Connection, turn_id: str) -> None:
-    connection.execute(_INTERRUPT, {"this": turn_id})
-
-
-def interrupt_all(connection: Connection, *, owner: str) -> None:
-    connection.execute(_INTERRUPT_ALL, {"me": owner})
-
-
-def reset(connection: Connection, row: RowMapping) -> None:
+def _reset(connection: Connection, row: RowMapping) -> None:
     status = ConversationStatus.CREATED if row["status"] == ConversationStatus.CREATED else ConversationStatus.ACTIVE
     afresh = {"history_from": row["next_position"], "status": status.value, "updated_at": _later(row)}
     connection.execute(_CHANGE, {"this": row["id"], **afresh})
-
-
-def delete_conversation(connection: Connection, row: RowMapping) -> None:
-    connection.execute(_DELETE, {"this": row["id"]})
-
-
-def expire(connection: Connection, before: datetime) -> int:
-    return connection.execute(_EXPIRE, {"before": before}).rowcount
 
 
 def _later(row: RowMapping) -> datetime:
@@ -370,110 +345,61 @@ def _later(row: RowMapping) -> datetime:
     return max(before, utc_now())
 
 
+# A column has the name of its field.
+_CONVERSATION_FIELDS = [known.name for known in fields(Conversation) if known.name != "messages"]
+_MESSAGE_FIELDS = [known.name for known in fields(Message)]
+_TURN_FIELDS = [known.name for known in fields(ConversationTurn)]
 _RESULT_FIELDS = frozenset(known.name for known in fields(RetrievalResult))
 
 
-def conversation_row(conversation: Conversation) -> dict[str, Any]:
-    moments = [conversation.created_at, *(message.timestamp for message in conversation.messages)]
-    return {
-        "id": conversation.id,
-        "user_id": conversation.user_id,
-        "model": conversation.model,
-        "title": "",
-        "status": conversation.status.value,
-        "max_history": conversation.max_history,
-        "turn_count": conversation.turn_count,
-        "retrieval_count": conversation.retrieval_count,
-        "last_number": 0,
-        "next_position": len(conversation.messages),
-        "history_from": 1,
-        "created_at": conversation.created_at,
-        "updated_at": max(moments),
-        "last_message_at": max(moments),
-    }
+def _to_row(record: Message | ConversationTurn) -> dict[str, Any]:
+    """The fields of a record by column. Tuples and mappings are stored as JSON."""
+    return {known.name: _to_column(getattr(record, known.name)) for known in fields(record)}
 
 
-def to_conversation(row: RowMapping | Mapping[str, Any], said: Sequence[RowMapping]) -> Conversation:
-    return Conversation(
-        messages=[_to_message(each) for each in said],
-        id=row["id"],
-        user_id=row["user_id"],
-        model=row["model"],
-        max_history=row["max_history"],
-        created_at=row["created_at"],
-        status=ConversationStatus(row["status"]),
-        turn_count=row["turn_count"],
-        retrieval_count=row["retrieval_count"],
-    )
+def _to_column(value: Any) -> Any:
+    if isinstance(value, TurnState):
+        return value.value
+    if not isinstance(value, tuple | Mapping):
+        return value
+    plain = list(map(_to_fields, value)) if isinstance(value, tuple) else dict(value)
+    try:
+        return json.dumps(plain)
+    except (TypeError, ValueError) as exc:
+        raise InputError(f"citations, metadata and responses are kept as JSON: {exc}.") from exc
 
 
-def message_rows(messages: Iterable[Message], conversation_id: str, *, position: int) -> list[dict[str, Any]]:
+def _to_fields(record: Any) -> dict[str, Any]:
+    return asdict(record) if isinstance(record, ToolCall | RetrievalResult) else dict(record)
+
+
+def _to_message_rows(said: Iterable[Message], conversation_id: str, *, position: int) -> list[dict[str, Any]]:
     """Rows of consecutive messages, starting at `position`."""
     return [
-        {
-            "id": message.id,
-            "conversation_id": conversation_id,
-            "turn_id": None,
-            "position": number,
-            "role": message.role,
-            "content": message.content,
-            "timestamp": message.timestamp,
-            "citations": _to_text([dict(citation) for citation in message.citations]),
-            "token_count": message.token_count,
-            "tool_calls": _to_text([asdict(call) for call in message.tool_calls]),
-            "tool_call_id": message.tool_call_id,
-            "name": message.name,
-            "metadata": _to_text(dict(message.metadata)),
-        }
-        for number, message in enumerate(messages, position)
+        {**_to_row(message), "conversation_id": conversation_id, "turn_id": None, "position": number}
+        for number, message in enumerate(said, position)
     ]
 
 
+def _to_conversation(row: Mapping[str, Any] | RowMapping, said: Sequence[RowMapping]) -> Conversation:
+    stored = {name: row[name] for name in _CONVERSATION_FIELDS}
+    status = ConversationStatus(row["status"])
+    return Conversation(**stored | {"messages": [_to_message(each) for each in said], "status": status})
+
+
 def _to_message(row: RowMapping) -> Message:
-    return Message(
-        role=row["role"],
-        content=row["content"],
-        id=row["id"],
-        timestamp=row["timestamp"],
-        citations=tuple(json.loads(row["citations"])),
-        token_count=row["token_count"],
-        tool_calls=tuple(ToolCall(**call) for call in json.loads(row["tool_calls"])),
-        tool_call_id=row["tool_call_id"],
-        name=row["name"],
-        metadata=json.loads(row["metadata"]),
-    )
+    stored = {name: row[name] for name in _MESSAGE_FIELDS}
+    calls = tuple(ToolCall(**call) for call in json.loads(row["tool_calls"]))
+    parsed = {"citations": tuple(json.loads(row["citations"])), "metadata": json.loads(row["metadata"])}
+    return Message(**stored | parsed | {"tool_calls": calls})
 
 
-def turn_row(turn: ConversationTurn) -> dict[str, Any]:
-    return {
-        "id": turn.id,
-        "conversation_id": turn.conversation_id,
-        "number": turn.number,
-        "question": turn.question,
-        "standalone_question": turn.standalone_question,
-        "retrieval_results": _to_text([asdict(result) for result in turn.retrieval_results]),
-        "response": None if turn.response is None else _to_text(dict(turn.response)),
-        "state": turn.state.value,
-        "error": turn.error,
-        "created_at": turn.created_at,
-        "duration_seconds": turn.duration_seconds,
-    }
-
-
-def to_turn(row: RowMapping) -> ConversationTurn:
-    return ConversationTurn(
-        conversation_id=row["conversation_id"],
-        number=row["number"],
-        question=row["question"],
-        standalone_question=row["standalone_question"],
-        retrieval_results=tuple(_to_result(each) for each in json.loads(row["retrieval_results"])),
-        response=None if row["response"] is None else json.loads(row["response"]),
-        state=TurnState(row["state"]),
-        error=row["error"],
-        created_at=row["created_at"],
-        duration_seconds=row["duration_seconds"],
-        id=row["id"],
-    )
+def _to_turn(row: RowMapping) -> ConversationTurn:
+    stored = {name: row[name] for name in _TURN_FIELDS}
+    results = tuple(_to_result(each) for each in json.loads(row["retrieval_results"]))
+    response = None if row["response"] is None else json.loads(row["response"])
+    parsed = {"retrieval_results": results, "response": response, "state": TurnState(row["state"])}
+    return ConversationTurn(**stored | parsed)
 
 
 def _to_result(stored: dict[str, Any]) -> RetrievalResult:
@@ -481,10 +407,3 @@ def _to_result(stored: dict[str, Any]) -> RetrievalResult:
     known = {name: value for name, value in stored.items() if name in _RESULT_FIELDS}
     code = tuple((start, end) for start, end in known.get("inline_code", ()))
     return RetrievalResult(**known | {"heading_hierarchy": tuple(known["heading_hierarchy"]), "inline_code": code})
-
-
-def _to_text(value: object) -> str:
-    try:
-        return json.dumps(value)
-    except (TypeError, ValueError) as exc:
-        raise InputError(f"citations, metadata and responses are kept as JSON: {exc}.") from exc

@@ -17,7 +17,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from bythebook.database.schema import VERSION
+from bythebook.database.schema import METADATA, VERSION
 from bythebook.errors import ConfigurationError, Unavailable
 
 T = TypeVar("T")
@@ -175,7 +175,8 @@ def _upgrade(connection: Connection) -> None:
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATING})
     # Another process may have migrated while this one waited for the lock.
-    if _version(connection) == VERSION:
+    version = _version(connection)
+    if version == VERSION:
         return
     # Importing Alembic takes longer than storing a turn, and migrations are rare.
     from alembic import command
@@ -185,7 +186,11 @@ def _upgrade(connection: Connection) -> None:
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    if version is None:
+        METADATA.create_all(connection)
+        command.stamp(config, "head")
+    else:
+        command.upgrade(config, "head")
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeDecorator
 
 VERSION = "0004"
-"""The newest migration. The migrations up to it create the tables below."""
+"""The newest migration. A new database gets the tables below; an older one is migrated to them."""
 
 
 class UtcDateTime(TypeDecorator[datetime]):

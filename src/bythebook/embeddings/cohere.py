@@ -28,23 +28,21 @@ _MONTHLY = re.compile(r"(/|per|a|each|this)\s*month|monthly", re.I)
 def classify_cohere(upstream: str, exc: Exception, /, *, model: str = "") -> ClassifiedError | None:
     """Classify an exception of Cohere's client. None: it is not an error of the service."""
     if isinstance(exc, ParsingError):
-        return ClassifiedError(
-            CohereAPIError(f"{upstream} sent a response that cannot be parsed"), again=True, counts=True
-        )
+        return ClassifiedError.failure(CohereAPIError(f"{upstream} sent a response that cannot be parsed"))
     if not isinstance(exc, ApiError):
         return classify_http_error(upstream, exc, error=CohereAPIError)
     status = exc.status_code or 0
     if status < 400:
-        return ClassifiedError(CohereAPIError(f"{upstream} sent a response that is not JSON"), again=True, counts=True)
+        return ClassifiedError.failure(CohereAPIError(f"{upstream} sent a response that is not JSON"))
     if status == _NOT_FOUND:
         unknown_model = ConfigurationError(f"{upstream} has no model {model!r} (HTTP 404). Check the embedder's name.")
-        return ClassifiedError(unknown_model, again=False, counts=False)
+        return ClassifiedError.rejection(unknown_model)
     if status == _TOO_MANY_REQUESTS and _MONTHLY.search(str(exc.body)):
         quota_used_up = CohereAPIError(
             f"the monthly quota of this {upstream} key is used up (HTTP 429). "
             "Use a production key, or wait for the next month."
         )
-        return ClassifiedError(quota_used_up, again=False, counts=False)
+        return ClassifiedError.rejection(quota_used_up)
     headers = {name.lower(): value for name, value in (exc.headers or {}).items()}
     return classify_status(upstream, status, headers=headers, error=CohereAPIError)
 

@@ -51,13 +51,13 @@ class OpenAIService:
                 f"{upstream} has no model {self._model!r}, or no /embeddings at its URL (HTTP 404). "
                 "Check the embedder's name and embedder_url."
             )
-            return ClassifiedError(not_found, again=False, counts=False)
+            return ClassifiedError.rejection(not_found)
         failure = classify_openai_error(upstream, error, error=RetrievalError)
         if failure and isinstance(failure.error, ContextOverflow):
             too_long = ConfigurationError(
                 f"a chunk exceeds the context window of {self._model!r}. Set a lower chunk_tokens and ingest again."
             )
-            return ClassifiedError(too_long, again=False, counts=False)
+            return ClassifiedError.rejection(too_long)
         return failure
 
     async def close(self) -> None:

@@ -8,7 +8,7 @@ import asyncio
 import base64
 import binascii
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from copy import copy
 from dataclasses import replace
@@ -190,20 +190,36 @@ class HostedEmbedder:
         After a failure no more requests are sent. Results of requests in flight, which are paid for, are yielded
         before the error is raised.
         """
-        requests = _InFlight(limit=self._limits.concurrency)
+        requests: dict[asyncio.Task[list[Vector]], int] = {}
+        sent, failure = 0, None
         async with aclosing(_batches(texts, self._limits.batch)) as batches:
+            collecting: asyncio.Task[Batch | None] | None = asyncio.create_task(_next_batch(batches))
             try:
-                requests.fetch_next(batches)
-                while requests:
-                    for batch in await requests.advance():
-                        requests.send(batch, self._embed_batch(batch))
-                        requests.fetch_next(batches)
-                    for result in requests.take_results():
+                while requests or (collecting and not failure):
+                    has_slot = not failure and len(requests) < self._limits.concurrency
+                    waiting: list[asyncio.Task[Any]] = [*requests, *([collecting] if collecting and has_slot else [])]
+                    done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                    results: list[IndexedVector] = []
+                    for request in [request for request in requests if request in done]:
+                        first = requests.pop(request)
+                        failure = failure or request.exception()
+                        results += [] if request.exception() else enumerate(request.result(), start=first)
+                    if collecting and collecting in done:
+                        failure = failure or collecting.exception()
+                        batch = None if failure else collecting.result()
+                        collecting = asyncio.create_task(_next_batch(batches)) if batch else None
+                        if batch:
+                            requests[asyncio.create_task(self._embed_batch(batch))] = sent
+                            sent += len(batch)
+                    for result in results:
                         yield result
             finally:
-                await requests.cancel()
-        if requests.failure:
-            raise requests.failure
+                running = [*requests, *([collecting] if collecting else [])]
+                for task in running:
+                    task.cancel()
+                await asyncio.gather(*running, return_exceptions=True)
+        if failure:
+            raise failure
 
     async def embed_query(self, text: str) -> Vector:
         """The vector of a question. Questions of the same event loop iteration share one request."""
@@ -296,64 +312,6 @@ class HostedEmbedder:
         if not all(0.0 < length < np.inf for length in lengths):
             raise self._service.error(f"{name} sent a vector of length zero or infinity")
         return [(row / length).astype(np.float32) for row, length in zip(rows, lengths, strict=True)]
-
-
-class _InFlight:
-    """The requests in flight, and the task that collects the next batch."""
-
-    def __init__(self, *, limit: int) -> None:
-        self._limit = limit
-        self._sent: dict[asyncio.Task[list[Vector]], int] = {}
-        self._next: asyncio.Task[Batch | None] | None = None
-        self._texts_sent = 0
-        self._results: list[IndexedVector] = []
-        self.failure: Exception | None = None
-
-    def __bool__(self) -> bool:
-        return bool(self._sent or (self._next and not self.failure))
-
-    def fetch_next(self, batches: AsyncGenerator[Batch]) -> None:
-        self._next = asyncio.create_task(_next_batch(batches))
-
-    def send(self, batch: Batch, request: Coroutine[Any, Any, list[Vector]]) -> None:
-        self._sent[asyncio.create_task(request)] = self._texts_sent
-        self._texts_sent += len(batch)
-
-    async def advance(self) -> list[Batch]:
-        """Wait for a response or a batch. Returns the next batch if it is complete and below the limit."""
-        collecting = self._next if self._next and not self.failure and len(self._sent) < self._limit else None
-        done, _ = await asyncio.wait({*self._sent, *filter(None, [collecting])}, return_when=asyncio.FIRST_COMPLETED)
-        for task in [task for task in self._sent if task in done]:
-            self._record(task, self._sent.pop(task))
-        if collecting is None or collecting not in done:
-            return []
-        self._next = None
-        if error := collecting.exception():
-            self._fail(error)
-        batch = None if error else collecting.result()
-        return [] if batch is None or self.failure else [batch]
-
-    def take_results(self) -> list[IndexedVector]:
-        results, self._results = self._results, []
-        return results
-
-    async def cancel(self) -> None:
-        """Cancel the tasks that still run."""
-        tasks = [*self._sent, *filter(None, [self._next])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _record(self, task: asyncio.Task[list[Vector]], first: int) -> None:
-        if error := task.exception():
-            self._fail(error)
-        else:
-            self._results.extend(enumerate(task.result(), start=first))
-
-    def _fail(self, error: BaseException) -> None:
-        if not isinstance(error, Exception):
-            raise error
-        self.failure = self.failure or error
 
 
 def _after(seconds: float) -> Deadline:

@@ -12,60 +12,75 @@ from bythebook.evals import EvalResult, Metrics
 
 Numbers = NDArray[np.float64]
 
-
 _WIDTH, _HEIGHT = 520, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 54, 16, 14, 44
 _PLOT_WIDTH, _PLOT_HEIGHT = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
 _BAR = 34
 _LABELS = 150
+_TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
+_POINTS = 200
+_BINS = 30
+_SLOWEST_SHOWN = 99
+"""The percentile at which times are clipped, because a single outlier would flatten the histogram."""
 
 
-def render_svg(plot: "Plot") -> str:
-    """Render the plot as an SVG element with its title as accessible name."""
-    if isinstance(plot, Bars):
-        height = _TOP + _BAR * len(plot.bars) + 30
-        return _svg_document(plot.title, height, _draw_bars(plot.bars, height))
-    return _svg_document(plot.title, _HEIGHT, _draw_curve(plot) if isinstance(plot, Curve) else _draw_histogram(plot))
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A plot as an SVG element with its title as accessible name."""
+
+    title: str
+    svg: str
 
 
-def _svg_document(title: str, height: int, parts: Iterator[str]) -> str:
-    inside = "\n".join(parts)
-    name = escape(title)
-    return (
-        f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{name}" xmlns="http://www.w3.org/2000/svg">'
-        f"<title>{name}</title>\n{inside}\n</svg>"
-    )
-
-
-def _draw_bars(bars: tuple["Bar", ...], height: int) -> Iterator[str]:
+def bar_chart(title: str, metrics: Mapping[str, tuple[float, Sequence[float]]]) -> Plot:
+    """Draw values from 0 to 1 with their confidence intervals, by name."""
+    height = _TOP + _BAR * len(metrics) + 30
     room = _WIDTH - _LABELS - 70
-    for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
+    parts: list[str] = []
+    for tick in _TICKS:
         x = _LABELS + tick * room
-        yield _svg_line((x, _TOP), (x, height - 26), "grid")
-        yield _svg_text((x, height - 10), f"{tick:g}", "middle")
-    for place, bar in enumerate(bars):
+        parts += [_svg_line((x, _TOP), (x, height - 26), "grid"), _svg_text((x, height - 10), f"{tick:g}", "middle")]
+    for place, (name, (value, interval)) in enumerate(metrics.items()):
         y = _TOP + place * _BAR
-        low, high = (_LABELS + _clamp(end) * room for end in (bar.low, bar.high))
-        yield _svg_text((_LABELS - 8, y + 19), bar.label, "end")
-        wide = _clamp(bar.value) * room
-        yield f'<rect class="bar" x="{_LABELS}" y="{y + 4}" width="{wide:.1f}" height="{_BAR - 14}"/>'
-        yield _svg_line((low, y + 14), (high, y + 14), "whisker")
-        yield from (_svg_line((end, y + 9), (end, y + 19), "whisker") for end in (low, high))
-        yield _svg_text((_LABELS + room + 8, y + 19), f"{bar.value:.3f}", "start")
+        low, high = (_LABELS + _clamp(end) * room for end in interval)
+        parts += [
+            _svg_text((_LABELS - 8, y + 19), name, "end"),
+            _svg_bar((_LABELS, y + 4), _clamp(value) * room, _BAR - 14),
+            _svg_line((low, y + 14), (high, y + 14), "whisker"),
+            *(_svg_line((end, y + 9), (end, y + 19), "whisker") for end in (low, high)),
+            _svg_text((_LABELS + room + 8, y + 19), f"{value:.3f}", "start"),
+        ]
+    return _make_plot(title, height, parts)
 
 
-def _draw_curve(plot: "Curve") -> Iterator[str]:
-    yield from _draw_axes(plot.across, plot.up)
-    yield _svg_line(_to_pixels(0, 1), _to_pixels(1, 0), "grid")
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (_to_pixels(*point) for point in plot.points))
-    yield f'<polyline class="curve" points="{path}"/>'
-    x, y = _to_pixels(*plot.chosen)
-    yield f'<circle class="chosen" cx="{x:.1f}" cy="{y:.1f}" r="6"/>'
-    yield _svg_text((_LEFT + 10, _TOP + _PLOT_HEIGHT - 12), plot.note, "start")
+def tradeoff_curve(title: str, *, across: tuple[str, Numbers], up: tuple[str, Numbers], cutoff: float) -> Plot:
+    """Draw both rates over all cutoffs: the part of `across` below and of `up` at or above the cutoff.
+
+    The point of `cutoff` is marked and described.
+    """
+    (below_name, below), (above_name, above) = across, up
+
+    def rates(cut: float) -> tuple[float, float]:
+        return float((below < cut).mean()), float((above >= cut).mean())
+
+    values = np.unique(np.concatenate([below, above]))
+    cutoffs = [-np.inf, *np.quantile(values, np.linspace(0, 1, _POINTS)), np.inf]
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (_to_pixels(*rates(cut)) for cut in cutoffs))
+    refused, kept = rates(cutoff)
+    x, y = _to_pixels(refused, kept)
+    note = f"cutoff {cutoff:.3g}: {above_name} {kept:.1%}, {below_name} {refused:.1%}"
+    parts = [
+        *_draw_axes(below_name, above_name),
+        _svg_line(_to_pixels(0, 1), _to_pixels(1, 0), "grid"),
+        f'<polyline class="curve" points="{path}"/>',
+        f'<circle class="chosen" cx="{x:.1f}" cy="{y:.1f}" r="6"/>',
+        _svg_text((_LEFT + 10, _TOP + _PLOT_HEIGHT - 12), note, "start"),
+    ]
+    return _make_plot(title, _HEIGHT, parts)
 
 
 def _draw_axes(across: str, up: str) -> Iterator[str]:
-    for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
+    for tick in _TICKS:
         yield _svg_line(_to_pixels(tick, 0), _to_pixels(tick, 1), "grid")
         yield _svg_line(_to_pixels(0, tick), _to_pixels(1, tick), "grid")
         yield _svg_text((_to_pixels(tick, 0)[0], _TOP + _PLOT_HEIGHT + 16), f"{tick:.0%}", "middle")
@@ -75,21 +90,32 @@ def _draw_axes(across: str, up: str) -> Iterator[str]:
     yield f'<text transform="rotate(-90 12 {middle})" x="12" y="{middle}" text-anchor="middle">{escape(up)}</text>'
 
 
-def _draw_histogram(plot: "Histogram") -> Iterator[str]:
-    most = max(plot.counts) or 1
-    width = _PLOT_WIDTH / len(plot.counts)
-    for place, count in enumerate(plot.counts):
-        high = count / most * _PLOT_HEIGHT
-        x, y = _LEFT + place * width, _TOP + _PLOT_HEIGHT - high
-        yield f'<rect class="bar" x="{x + 0.5:.1f}" y="{y:.1f}" width="{width - 1:.1f}" height="{high:.1f}"/>'
-    yield _svg_line(_to_pixels(0, 0), _to_pixels(1, 0), "axis")
-    for part in (0.0, 0.25, 0.5, 0.75, 1.0):
-        yield _svg_text((_to_pixels(part, 0)[0], _TOP + _PLOT_HEIGHT + 16), f"{part * plot.widest:.3g}", "middle")
-    yield _svg_text((_LEFT + _PLOT_WIDTH / 2, _HEIGHT - 6), "milliseconds", "middle")
-    for name, value in (("p50", plot.p50), ("p95", plot.p95)):
-        x, _ = _to_pixels(_clamp(value / plot.widest), 0)
-        yield _svg_line((x, _TOP), (x, _TOP + _PLOT_HEIGHT), "mark")
-        yield _svg_text((x + 4, _TOP + (10 if name == "p50" else 26)), f"{name} {value:.3g} ms", "start")
+def histogram(title: str, milliseconds: Sequence[float]) -> Plot:
+    """Draw how often times occur, with their median and their 95th percentile."""
+    given = np.asarray(milliseconds)
+    widest = max(float(np.percentile(given, _SLOWEST_SHOWN)), 1e-3)
+    counts, _ = np.histogram(np.clip(given, 0, widest), bins=_BINS, range=(0, widest))
+    width = _PLOT_WIDTH / _BINS
+    parts: list[str] = []
+    for place, count in enumerate(counts):
+        high = count / counts.max() * _PLOT_HEIGHT
+        parts.append(_svg_bar((_LEFT + place * width + 0.5, _TOP + _PLOT_HEIGHT - high), width - 1, high))
+    parts.append(_svg_line(_to_pixels(0, 0), _to_pixels(1, 0), "axis"))
+    below = _TOP + _PLOT_HEIGHT + 16
+    parts += [_svg_text((_to_pixels(tick, 0)[0], below), f"{tick * widest:.3g}", "middle") for tick in _TICKS]
+    parts.append(_svg_text((_LEFT + _PLOT_WIDTH / 2, _HEIGHT - 6), "milliseconds", "middle"))
+    for percentile, offset in ((50, 10), (95, 26)):
+        value = float(np.percentile(given, percentile))
+        x, _ = _to_pixels(_clamp(value / widest), 0)
+        parts.append(_svg_line((x, _TOP), (x, _TOP + _PLOT_HEIGHT), "mark"))
+        parts.append(_svg_text((x + 4, _TOP + offset), f"p{percentile} {value:.3g} ms", "start"))
+    return _make_plot(title, _HEIGHT, parts)
+
+
+def _make_plot(title: str, height: int, parts: Sequence[str]) -> Plot:
+    inside, name = "\n".join(parts), escape(title)
+    head = f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{name}" xmlns="http://www.w3.org/2000/svg">'
+    return Plot(title, f"{head}<title>{name}</title>\n{inside}\n</svg>")
 
 
 def _to_pixels(across: float, up: float) -> tuple[float, float]:
@@ -100,96 +126,16 @@ def _clamp(share: float) -> float:
     return min(max(share, 0.0), 1.0)
 
 
+def _svg_bar(at: tuple[float, float], width: float, height: float) -> str:
+    return f'<rect class="bar" x="{at[0]:.1f}" y="{at[1]:.1f}" width="{width:.1f}" height="{height:.1f}"/>'
+
+
 def _svg_line(start: tuple[float, float], end: tuple[float, float], kind: str) -> str:
     return f'<line class="{kind}" x1="{start[0]:.1f}" y1="{start[1]:.1f}" x2="{end[0]:.1f}" y2="{end[1]:.1f}"/>'
 
 
 def _svg_text(at: tuple[float, float], text: str, anchor: str) -> str:
     return f'<text x="{at[0]:.1f}" y="{at[1]:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
-
-
-_POINTS = 200
-_BINS = 30
-_SLOWEST_SHOWN = 99
-"""The percentile at which times are clipped, because a single outlier would flatten the histogram."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A metric from 0 to 1 with its confidence interval."""
-
-    label: str
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
-class Bars:
-    """A bar chart."""
-
-    title: str
-    bars: tuple[Bar, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """A tradeoff curve of two rates, with the chosen point."""
-
-    title: str
-    across: str
-    up: str
-    points: tuple[tuple[float, float], ...]
-    chosen: tuple[float, float]
-    note: str
-    """A description of the chosen point."""
-
-
-@dataclass(frozen=True, slots=True)
-class Histogram:
-    """A histogram of times."""
-
-    title: str
-    counts: tuple[int, ...]
-    widest: float
-    """The right edge of the last bin, in milliseconds."""
-    p50: float
-    p95: float
-
-
-Plot = Bars | Curve | Histogram
-
-
-def bar_chart(title: str, metrics: Mapping[str, tuple[float, Sequence[float]]]) -> Bars:
-    """Build a bar chart from values and intervals by name."""
-    return Bars(title, tuple(Bar(name, value, low, high) for name, (value, (low, high)) in metrics.items()))
-
-
-def tradeoff_curve(title: str, *, across: tuple[str, Numbers], up: tuple[str, Numbers], cutoff: float) -> Curve:
-    """Build the curve of both rates over all cutoffs: the part of `across` below and of `up` at or above the cutoff.
-
-    The point of `cutoff` is marked.
-    """
-    (below_name, below), (above_name, above) = across, up
-    values = np.unique(np.concatenate([below, above]))
-    cutoffs = np.concatenate([[-np.inf], np.quantile(values, np.linspace(0, 1, _POINTS)), [np.inf]])
-    points = tuple((_share(below < cut), _share(above >= cut)) for cut in cutoffs)
-    chosen = (_share(below < cutoff), _share(above >= cutoff))
-    note = f"cutoff {cutoff:.3g}: {above_name} {chosen[1]:.1%}, {below_name} {chosen[0]:.1%}"
-    return Curve(title, below_name, above_name, points, chosen, note)
-
-
-def histogram(title: str, milliseconds: Sequence[float]) -> Histogram:
-    """Build a histogram of milliseconds."""
-    given = np.asarray(milliseconds)
-    widest = max(float(np.percentile(given, _SLOWEST_SHOWN)), 1e-3)
-    counts, _ = np.histogram(np.clip(given, 0, widest), bins=_BINS, range=(0, widest))
-    p50, p95 = (float(value) for value in np.percentile(given, [50, 95]))
-    return Histogram(title, tuple(int(count) for count in counts), widest, p50, p95)
-
-
-def _share(mask: NDArray[np.bool_]) -> float:
-    return float(mask.mean())
 
 
 _STYLE = """
@@ -239,7 +185,7 @@ def html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _html_section(result: EvalResult) -> str:
-    figures = [f"<figure><figcaption>{escape(p.title)}</figcaption>{render_svg(p)}</figure>" for p in result.plots]
+    figures = [f"<figure><figcaption>{escape(p.title)}</figcaption>{p.svg}</figure>" for p in result.plots]
     rows = [(name, _format_value(value), interval) for name, value, interval in _metric_rows(result.metrics)]
     rendered = html_table(("metric", "value", "95 % interval"), rows)
     return "\n".join([f"<h2>{escape(result.title)}</h2>", *figures, rendered])
@@ -247,7 +193,8 @@ def _html_section(result: EvalResult) -> str:
 
 def _metric_rows(metrics: Metrics) -> Iterator[tuple[str, object, str]]:
     """The dotted name, the value and the interval of each metric."""
-    interval = dict(_flatten(_as_mapping(metrics.get("intervals")), ""))
+    intervals = metrics.get("intervals")
+    interval = dict(_flatten(intervals, "")) if isinstance(intervals, dict) else {}
     for name, value in _flatten({name: value for name, value in metrics.items() if name != "intervals"}, ""):
         yield name, value, _format_interval(interval.get(name))
 
@@ -258,10 +205,6 @@ def _flatten(metrics: Mapping[str, object], prefix: str) -> Iterator[tuple[str, 
             yield from _flatten(value, f"{prefix}{name}.")
         else:
             yield prefix + name, value
-
-
-def _as_mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, dict) else {}
 
 
 def _format_interval(ends: object) -> str:

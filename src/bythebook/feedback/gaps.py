@@ -1,7 +1,7 @@
 """The gap report: unanswered questions are clustered into topics, each with the place where an answer belongs.
 
-The similarity of two questions combines their vectors with the words they share. Clustering is average linkage,
-computed with nearest-neighbour chains. It is deterministic: the same questions give the same clusters.
+The similarity of two questions combines their vectors with the words they share. Clustering is average linkage. It is
+deterministic: the same questions give the same clusters.
 """
 
 import re
@@ -198,57 +198,25 @@ def compute_similarities(vectors: Sequence[Vector], term_weights: Sequence[Mappi
 
 def cluster(similarity: Similarities, *, threshold: float = MIN_SIMILARITY) -> list[list[int]]:
     """The clusters as lists of question numbers, largest first, those of equal size by their first number."""
-    root = list(range(len(similarity)))
-
-    def find(number: int) -> int:
-        while root[number] != number:
-            number = root[number]
-        return number
-
-    for left, right, average in _merge_chains(similarity):
-        if average >= threshold:
-            first, second = sorted((find(left), find(right)))
-            root[second] = first
-    members: dict[int, list[int]] = {}
-    for number in range(len(similarity)):
-        members.setdefault(find(number), []).append(number)
-    return sorted(members.values(), key=lambda group: (-len(group), group[0]))
-
-
-def _merge_chains(similarity: Similarities) -> list[tuple[int, int, float]]:
-    """All merges until one cluster is left, each with the average similarity of its two sides."""
     near = similarity.copy()
     np.fill_diagonal(near, -1.0)
-    sizes = np.ones(len(near), dtype=np.float32)
-    active = np.ones(len(near), dtype=bool)
-    merges: list[tuple[int, int, float]] = []
-    chain: list[int] = []
-    while active.sum() > 1:
-        if not chain:
-            chain = [int(np.argmax(active))]
-        last = chain[-1]
-        nearest = int(np.argmax(near[last]))
-        # On a tie, prefer the previous cluster of the chain, or the chain never ends.
-        if len(chain) > 1 and near[last, chain[-2]] >= near[last, nearest]:
-            nearest = chain[-2]
-            chain = chain[:-2]
-            merges.append((nearest, last, float(near[last, nearest])))
-            _merge_clusters(near, sizes, nearest, last)
-            active[last] = False
-        else:
-            chain.append(nearest)
-    return merges
-
-
-def _merge_clusters(near: Similarities, sizes: NDArray[np.float32], kept: int, removed: int) -> None:
-    """Merge two clusters. The similarity to each other cluster is the average over the members."""
-    total = sizes[kept] + sizes[removed]
-    joined = (near[kept] * sizes[kept] + near[removed] * sizes[removed]) / total
-    joined[near[kept] < 0] = -1.0
-    joined[[kept, removed]] = -1.0
-    near[kept], near[:, kept] = joined, joined
-    near[removed], near[:, removed] = -1.0, -1.0
-    sizes[kept] = total
+    groups = [[number] for number in range(len(near))]
+    best = near.max(axis=1, initial=-1.0)
+    while len(near) and best.max() >= threshold:
+        first = int(best.argmax())
+        kept, removed = sorted((first, int(near[first].argmax())))
+        stale = (near[[kept, removed]] >= best).any(axis=0) & (best >= 0)
+        # The similarity to each other cluster is the average over the members.
+        joined = np.average(near[[kept, removed]], axis=0, weights=(len(groups[kept]), len(groups[removed])))
+        joined[near[[kept, removed]].min(axis=0) < 0] = -1.0
+        near[kept], near[:, kept] = joined, joined
+        near[removed], near[:, removed] = -1.0, -1.0
+        # An average is at most the larger of both, so only those whose nearest was one of the two have another one.
+        stale[[kept, removed]] = True
+        best[stale] = near[stale].max(axis=1)
+        groups[kept] += groups[removed]
+        groups[removed] = []
+    return sorted((sorted(group) for group in groups if group), key=lambda group: (-len(group), group[0]))
 
 
 NOTHING = "The book has answered every question so far."

@@ -51,7 +51,7 @@ class CollectionScan:
     def add(self, points: Sequence[models.Record]) -> None:
         for point in points:
             self.points += 1
-            chunk = self._layout.to_chunk(_point_id(point.id), point.payload or {})
+            chunk = self._layout.to_chunk(point.id if isinstance(point.id, int) else str(point.id), point.payload or {})
             if chunk is None:
                 self.missing["text"] += 1
             else:
@@ -81,10 +81,6 @@ class CollectionScan:
 
     def lacks(self) -> tuple[str, ...]:
         return tuple(_describe_gaps(self.attachment, self.missing, self.points))
-
-
-def _point_id(point: Any) -> int | str:
-    return point if isinstance(point, int) else str(point)
 
 
 def _describe_gaps(attachment: attached.Attachment, missing: Counter[str], points: int) -> list[str]:

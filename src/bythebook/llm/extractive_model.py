@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from agents import Model, ModelResponse, Usage
 from agents.items import TResponseInputItem, TResponseStreamEvent
 from agents.models.chatcmpl_converter import Converter
+from openai.types.responses import ResponseOutputMessage
 from openai.types.responses.response_output_text import AnnotationURLCitation
 
 from bythebook.answers import AgentResponse
@@ -40,9 +41,7 @@ class ExtractiveModel(Model):
         *_: Any,
         **__: Any,
     ) -> ModelResponse:
-        response = await self._answer(input)
-        item = agents_sdk.new_item_id()
-        message = agents_sdk.make_output_message(response.answer, item=item, annotations=[*_annotations(response)])
+        message = (await self._answer(input))[0]
         return ModelResponse(output=[message], usage=Usage(requests=1), response_id=None)
 
     async def stream_response(
@@ -53,20 +52,21 @@ class ExtractiveModel(Model):
         **__: Any,
     ) -> AsyncIterator[TResponseStreamEvent]:
         """Yield the answer in one piece: it is not generated word by word."""
-        response = await self._answer(input)
-        item = agents_sdk.new_item_id()
-        message = agents_sdk.make_output_message(response.answer, item=item, annotations=[*_annotations(response)])
-        yield agents_sdk.make_text_delta(response.answer, item=item, number=0)
+        message, answer = await self._answer(input)
+        yield agents_sdk.make_text_delta(answer, item=message.id, number=0)
         yield agents_sdk.make_completed_event([message], model=MODEL, number=1)
 
-    async def _answer(self, given: str | list[TResponseInputItem]) -> AgentResponse:
+    async def _answer(self, given: str | list[TResponseInputItem]) -> tuple[ResponseOutputMessage, str]:
+        """The answer as a message of the SDK, and its text."""
         messages = [(message["role"], _text(message.get("content"))) for message in Converter.items_to_messages(given)]
         last = max((place for place, (role, _) in enumerate(messages) if role == "user"), default=-1)
         answered = any(role == "assistant" and text for role, text in messages[last + 1 :])
         if last < 0 or not messages[last][1] or answered:
             raise InputError("the input has no question: its last message must be a user's.")
         history = build_history((role, text, ()) for role, text in messages[:last])
-        return await self._extract(messages[last][1], history)
+        response = await self._extract(messages[last][1], history)
+        item, annotations = agents_sdk.new_item_id(), [*_annotations(response)]
+        return agents_sdk.make_output_message(response.answer, item=item, annotations=annotations), response.answer
 
 
 def _text(content: Any) -> str:

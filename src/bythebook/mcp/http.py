@@ -15,14 +15,10 @@ MAX_BODY_BYTES = 1_000_000
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-def _anonymous_user(_scope: Scope) -> str:
-    return ""
-
-
 def asgi_app(
     book: Book,
     *,
-    get_user_id: Callable[[Scope], str] = _anonymous_user,
+    get_user_id: Callable[[Scope], str] = lambda _scope: "",
     hosts: Collection[str] | None = LOOPBACK,
     origins: Collection[str] = (),
 ) -> ASGIApp:

@@ -8,17 +8,17 @@ no trust for a Unix socket, accepts a malformed entry as the client and stops at
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Self
 
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from bythebook.access import Caller, RateLimit
 from bythebook.access.api_keys import ApiKeyStore
-from bythebook.access.rate_limiter import RateLimiter, Reservation
+from bythebook.access.rate_limiter import RateLimiter
 from bythebook.access.site_tokens import SiteQuotas, identify_reader
 from bythebook.book import Book
 from bythebook.errors import AccessDenied, ConfigurationError, Forbidden
@@ -119,8 +119,13 @@ class Authenticator:
             self._stores = ApiKeyStore(database), RateLimiter(database)
         return self._stores
 
-    async def quotas(self) -> SiteQuotas:
-        return SiteQuotas((await self._open())[1])
+    async def charge(self, caller: Caller) -> Callable[[], Awaitable[None]]:
+        """Charge a question to the daily quota of the caller's site, if it has one. Returns what refunds it.
+
+        Raises RateLimited when the quota of the day is used up.
+        """
+        quotas = SiteQuotas((await self._open())[1])
+        return partial(quotas.refund, await quotas.charge(caller))
 
     async def origins(self) -> frozenset[str]:
         """All origins whose pages may read responses."""
@@ -166,19 +171,3 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-@dataclass(frozen=True, slots=True)
-class QuotaCharge:
-    """One question charged to the daily quota of a site. Other callers are not charged."""
-
-    quotas: SiteQuotas
-    reservation: Reservation | None
-
-    @classmethod
-    async def create(cls, quotas: SiteQuotas, caller: Caller) -> Self:
-        """Charge a question. Raises RateLimited when the quota of the day is used up."""
-        return cls(quotas, await quotas.charge(caller))
-
-    async def refund(self) -> None:
-        await self.quotas.refund(self.reservation)

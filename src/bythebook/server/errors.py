@@ -36,26 +36,17 @@ class MethodNotAllowed(InputError):
 
 def install_error_handlers(app: FastAPI) -> None:
     """Make the app answer every error with an ErrorResponse."""
-    app.add_exception_handler(BookError, _handle_book_error)
-    app.add_exception_handler(RequestValidationError, _handle_validation_error)
-    app.add_exception_handler(HTTPException, _handle_http_exception)
+    for kind in (BookError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _handle_error)
 
 
-async def _handle_book_error(request: Request, error: Exception) -> JSONResponse:
-    return error_to_response(request.scope, error)
-
-
-async def _handle_validation_error(request: Request, error: Exception) -> JSONResponse:
-    details = error.errors() if isinstance(error, RequestValidationError) else []
-    return error_to_response(request.scope, InputError(_describe_validation_errors(details)))
-
-
-async def _handle_http_exception(request: Request, error: Exception) -> JSONResponse:
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    if status == 404:
-        return error_to_response(request.scope, NotFound("there is no such address. /docs lists the routes."))
-    if status < 500:
-        return error_to_response(request.scope, InputError("the body could not be read. Send JSON."))
+async def _handle_error(request: Request, error: Exception) -> JSONResponse:
+    if isinstance(error, RequestValidationError):
+        error = InputError(_describe_validation_errors(error.errors()))
+    elif isinstance(error, HTTPException) and error.status_code == 404:
+        error = NotFound("there is no such address. /docs lists the routes.")
+    elif isinstance(error, HTTPException) and error.status_code < 500:
+        error = InputError("the body could not be read. Send JSON.")
     return error_to_response(request.scope, error)
 
 
@@ -74,7 +65,7 @@ def make_error_response(
         all_headers["retry-after"] = str(error["retry_after"])
     if error["status_code"] == 401:
         all_headers["www-authenticate"] = "Bearer"
-    body = _to_openai_error(error) if scope["path"] in OPENAI_PATHS else dict(error)
+    body = to_openai_error(error) if scope["path"] in OPENAI_PATHS else dict(error)
     return JSONResponse(body, error["status_code"], headers=all_headers)
 
 
@@ -109,7 +100,7 @@ def _describe_validation_errors(details: Sequence[Any]) -> str:
     return f"{place}: {first['msg']}" if place else str(first["msg"])
 
 
-def _to_openai_error(error: Mapping[str, Any]) -> dict[str, Any]:
+def to_openai_error(error: Mapping[str, Any]) -> dict[str, Any]:
     """The error in OpenAI's format, with the fields of the ErrorResponse added under `error`."""
     types = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
     default = "invalid_request_error" if error["status_code"] < 500 else "server_error"

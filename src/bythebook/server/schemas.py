@@ -187,10 +187,9 @@ Messages = create_model(
 )
 
 
-class ErrorResponse(ResponseModel):
+class ErrorFields(ResponseModel):
     """What failed: `message` for the operator, `user_message` for the reader."""
 
-    error: str
     message: str
     user_message: str
     detail: str | None
@@ -198,6 +197,12 @@ class ErrorResponse(ResponseModel):
     retry_after: float | None
     recoverable: bool
     request_id: str | None
+
+
+class ErrorResponse(ErrorFields):
+    """What failed: `message` for the operator, `user_message` for the reader."""
+
+    error: str
 
 
 class Health(ResponseModel):

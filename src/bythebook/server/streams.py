@@ -3,7 +3,7 @@
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,6 @@ from bythebook.access.site_tokens import REFUNDABLE_ERRORS
 from bythebook.answers import AnswerCompleted, Event, SourcesFound, State, StateChanged, TextDelta
 from bythebook.errors import BookError
 from bythebook.serialization import to_json
-from bythebook.server.auth import QuotaCharge
 from bythebook.server.errors import describe_error
 
 HEARTBEAT = b": still here\n\n"
@@ -123,7 +122,7 @@ async def run_question(
     stream: AnswerStream,
     events: AsyncGenerator[Event],
     *,
-    charge: QuotaCharge,
+    refund: Callable[[], Awaitable[None]],
     include_sources: bool = True,
     lock: IdempotencyLock | None = None,
 ) -> None:
@@ -148,7 +147,7 @@ async def run_question(
             if lock is not None:
                 await lock.release()
             if isinstance(error, REFUNDABLE_ERRORS):
-                await charge.refund()
+                await refund()
             raise
 
 

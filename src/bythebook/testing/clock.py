@@ -9,21 +9,28 @@ from typing import Any, ParamSpec
 P = ParamSpec("P")
 
 
-class AutojumpLoop(asyncio.SelectorEventLoop):
-    """An event loop that never waits: when it is idle, its clock jumps to the next timer.
+class _VirtualClockLoop(asyncio.SelectorEventLoop):
+    """An event loop whose clock advances only by `skip`."""
 
-    It is for work inside this process. A reply over a real socket takes real time, which this clock does not measure.
-    """
-
-    def __init__(self) -> None:
+    def __init__(self, selector: selectors.BaseSelector) -> None:
         self._now = 0.0
-        super().__init__(_AutojumpSelector(self))
+        super().__init__(selector)
 
     def time(self) -> float:
         return self._now
 
     def skip(self, seconds: float) -> None:
         self._now += seconds
+
+
+class AutojumpLoop(_VirtualClockLoop):
+    """An event loop that never waits: when it is idle, its clock jumps to the next timer.
+
+    It is for work inside this process. A reply over a real socket takes real time, which this clock does not measure.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(_AutojumpSelector(self))
 
 
 class _AutojumpSelector(selectors.SelectSelector):
@@ -40,21 +47,14 @@ class _AutojumpSelector(selectors.SelectSelector):
         return ready
 
 
-class ManualClockLoop(asyncio.SelectorEventLoop):
+class ManualClockLoop(_VirtualClockLoop):
     """An event loop whose clock advances only by `skip`. Threads and sockets work as usual.
 
     It is for tests of timeouts: a slow machine cannot exceed a deadline on this clock.
     """
 
     def __init__(self) -> None:
-        self._now = 0.0
         super().__init__(_ManualClockSelector())
-
-    def time(self) -> float:
-        return self._now
-
-    def skip(self, seconds: float) -> None:
-        self._now += seconds
 
 
 class _ManualClockSelector(selectors.SelectSelector):

@@ -12,14 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from bythebook.testing.connection import (
-    HOST,
-    ClientDisconnected,
-    Connection,
-    RawRequest,
-    ScriptedHTTPServer,
-    parse_json,
-)
+from bythebook.testing.connection import ClientDisconnected, Connection, RawRequest, ScriptedHTTPServer, parse_json
 
 
 class Fault(StrEnum):
@@ -218,8 +211,6 @@ async def _break_connection(connection: Connection, fault: Fault | None) -> bool
 
 async def _send_stream(connection: Connection, reply: ScriptedReply, chunks: Chunks) -> None:
     connection.send_head(200, _STREAM_HEAD)
-    if reply.fault is Fault.NO_CHOICES:
-        chunks = _drop_choices(chunks)
     for chunk in chunks.opening:
         connection.send_chunk(_encode_event(chunk))
     is_complete = reply.fault in (None, Fault.NO_CHOICES)
@@ -280,14 +271,6 @@ async def _drip_whitespace(connection: Connection, seconds: float) -> None:
         connection.send(b" ")
 
 
-def _drop_choices(chunks: Chunks) -> Chunks:
-    return type(chunks)(
-        opening=tuple(chunk | {"choices": []} for chunk in chunks.opening),
-        pieces=(),
-        closing=tuple(chunk | {"choices": []} for chunk in chunks.closing),
-    )
-
-
 def _encode_event(chunk: dict[str, Any]) -> bytes:
     return f"data: {json.dumps(chunk)}\n\n".encode()
 
@@ -323,6 +306,8 @@ def build_chunks(request: CompletionRequest, reply: ScriptedReply, quirks: froze
     role = {"role": "assistant"}
 
     def chunk(delta: Json, finish_reason: str | None = None) -> Json:
+        if reply.fault is Fault.NO_CHOICES:
+            return envelope | {"choices": []}
         if Quirk.ROLE_IN_EVERY_CHUNK in quirks:
             delta = role | delta
         return envelope | {"choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}]}
@@ -332,6 +317,8 @@ def build_chunks(request: CompletionRequest, reply: ScriptedReply, quirks: froze
         opening.insert(0, envelope | {"choices": []})
     pieces = [chunk({"content": piece}) for piece in split_text(reply)]
     pieces += [chunk({"tool_calls": [piece]}) for piece in _tool_call_pieces(request, reply.tool_calls, quirks)]
+    if reply.fault is Fault.NO_CHOICES:
+        pieces = []
     closing = [chunk({}, _finish_reason(reply))]
     if has_usage:
         closing.append(envelope | {"choices": [], "usage": _count_usage(request, reply)})
@@ -349,11 +336,6 @@ def build_error(status: int, *, code: str = "", message: str = "") -> Json:
             "code": code or None,
         }
     }
-
-
-def build_model_list(names: Sequence[str]) -> Json:
-    data = [{"id": name, "object": "model", "created": int(time.time()), "owned_by": "scripted"} for name in names]
-    return {"object": "list", "data": data}
 
 
 def _finish_reason(reply: ScriptedReply) -> str:
@@ -403,13 +385,12 @@ def _count_usage(request: CompletionRequest, reply: ScriptedReply) -> Json:
 
 @dataclass(slots=True, eq=False)
 class RecordedExchange:
-    """A request for a completion and its outcome. Times are those of the event loop."""
+    """A request for a completion and its outcome."""
 
     request: CompletionRequest
     reply: ScriptedReply
-    arrived_at: float
     left_at: float | None = None
-    """When the client disconnected before the end of the reply."""
+    """When the client disconnected before the end of the reply, by the clock of the event loop."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -447,7 +428,7 @@ class ScriptedServer(ScriptedHTTPServer):
     @property
     def base_url(self) -> str:
         """The base URL for a client."""
-        return f"http://{HOST}:{self.port}/v1"
+        return f"{self.root_url}/v1"
 
     async def _answer(self, connection: Connection, received: RawRequest) -> None:
         if not self._accepts(received):
@@ -457,7 +438,8 @@ class ScriptedServer(ScriptedHTTPServer):
         elif received.route == "POST /v1/chat/completions":
             await self._complete(connection, received)
         elif received.route == "GET /v1/models":
-            connection.send_json(build_model_list(["scripted"]))
+            model = {"id": "scripted", "object": "model", "created": int(time.time()), "owned_by": "scripted"}
+            connection.send_json({"object": "list", "data": [model]})
         elif received.route == "GET /counters":
             connection.send_json(self.counters)
         else:
@@ -469,7 +451,7 @@ class ScriptedServer(ScriptedHTTPServer):
             connection.send_json(build_error(400, message=body), status=400)
             return
         request = CompletionRequest(body, received.headers, self._count_request())
-        exchange = RecordedExchange(request, self._reply(request), asyncio.get_running_loop().time())
+        exchange = RecordedExchange(request, self._reply(request))
         self.exchanges.append(exchange)
         try:
             await send_reply(connection, request, exchange.reply, quirks=self._quirks)

@@ -166,6 +166,10 @@ class ScriptedHTTPServer:
         self.counters: Counter[str] = Counter()
         """The number of requests under `requests`, and of each outcome under its name."""
 
+    @property
+    def root_url(self) -> str:
+        return f"http://{HOST}:{self.port}"
+
     async def _answer(self, connection: Connection, received: RawRequest) -> None:
         raise NotImplementedError
 

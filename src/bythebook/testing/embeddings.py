@@ -18,14 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bythebook.testing.connection import (
-    HOST,
-    ClientDisconnected,
-    Connection,
-    RawRequest,
-    ScriptedHTTPServer,
-    parse_json,
-)
+from bythebook.testing.connection import ClientDisconnected, Connection, RawRequest, ScriptedHTTPServer, parse_json
 
 COHERE, OPENAI = "POST /v2/embed", "POST /v1/embeddings"
 MAX_TEXTS = {COHERE: 96, OPENAI: 2048}
@@ -159,12 +152,12 @@ class ScriptedEmbeddings(ScriptedHTTPServer):
     @property
     def cohere_url(self) -> str:
         """The base URL for Cohere's client."""
-        return f"http://{HOST}:{self.port}"
+        return self.root_url
 
     @property
     def openai_url(self) -> str:
         """The base URL for OpenAI's client."""
-        return f"http://{HOST}:{self.port}/v1"
+        return f"{self.root_url}/v1"
 
     async def _answer(self, connection: Connection, received: RawRequest) -> None:
         route = received.route

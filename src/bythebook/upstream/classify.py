@@ -27,6 +27,16 @@ class ClassifiedError:
     counts: bool
     """Whether the circuit breaker counts it as a failure of the service. Rejections and rate limits do not count."""
 
+    @classmethod
+    def failure(cls, error: BookError) -> "ClassifiedError":
+        """A failure of the service: it is retried, and it counts."""
+        return cls(error, again=True, counts=True)
+
+    @classmethod
+    def rejection(cls, error: BookError) -> "ClassifiedError":
+        """A request that would be rejected again: it is not retried, and it does not count."""
+        return cls(error, again=False, counts=False)
+
 
 class ErrorClassifier(Protocol):
     """Translates the errors of an adapter's client library."""
@@ -57,19 +67,17 @@ def classify_status(
         auth = ProviderAuthError(
             f"{upstream} did not accept the API key ({detail}). Check it, and what it may be used for."
         )
-        return ClassifiedError(auth, again=False, counts=False)
+        return ClassifiedError.rejection(auth)
     if status == _TOO_MANY_REQUESTS:
         return ClassifiedError(
             RateLimited(f"{upstream} is busy ({detail})", retry_after=wait), again=True, counts=False
         )
     if status == _TOO_LARGE:
-        return ClassifiedError(
-            ContextOverflow(f"{upstream} found the request too large ({detail})"), again=False, counts=False
-        )
+        return ClassifiedError.rejection(ContextOverflow(f"{upstream} found the request too large ({detail})"))
     if status >= 500 or status == _REQUEST_TIMEOUT:
         failure = error(f"{upstream} failed ({detail})", retry_after=wait)
         return ClassifiedError(failure, again=True, counts=status >= 500)
-    return ClassifiedError(error(f"{upstream} refused the request ({detail})"), again=False, counts=False)
+    return ClassifiedError.rejection(error(f"{upstream} refused the request ({detail})"))
 
 
 def retry_after(headers: Mapping[str, str], *, clock: Callable[[], float] = time.time) -> float | None:
@@ -112,11 +120,9 @@ def classify_http_error(
     if isinstance(exc, httpx.HTTPStatusError):
         return classify_status(upstream, exc.response.status_code, headers=exc.response.headers, error=error)
     if isinstance(exc, httpx.TimeoutException):
-        return ClassifiedError(DeadlineExceeded(f"{upstream} did not answer in time"), again=True, counts=True)
+        return ClassifiedError.failure(DeadlineExceeded(f"{upstream} did not answer in time"))
     if isinstance(exc, httpx.UnsupportedProtocol | httpx.LocalProtocolError):
         return None
     if isinstance(exc, httpx.TransportError | httpx.DecodingError):
-        return ClassifiedError(
-            error(f"the connection to {upstream} broke ({type(exc).__name__})"), again=True, counts=True
-        )
+        return ClassifiedError.failure(error(f"the connection to {upstream} broke ({type(exc).__name__})"))
     return None

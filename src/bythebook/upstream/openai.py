@@ -25,24 +25,24 @@ def classify_openai_error(
     if isinstance(exc, openai.APIStatusError):
         return _classify_status(upstream, exc, error)
     if isinstance(exc, openai.APITimeoutError):
-        return ClassifiedError(DeadlineExceeded(f"{upstream} did not answer in time"), again=True, counts=True)
+        return ClassifiedError.failure(DeadlineExceeded(f"{upstream} did not answer in time"))
     if isinstance(exc, openai.APIConnectionError):
-        return ClassifiedError(error(f"the connection to {upstream} broke"), again=True, counts=True)
+        return ClassifiedError.failure(error(f"the connection to {upstream} broke"))
     if isinstance(exc, openai.APIError):
-        return ClassifiedError(error(f"{upstream} failed while answering{_code_suffix(exc)}"), again=True, counts=True)
+        return ClassifiedError.failure(error(f"{upstream} failed while answering{_code_suffix(exc)}"))
     if isinstance(exc, json.JSONDecodeError | UnicodeDecodeError):
         # The client parses the response and does not translate the parser's error.
-        return ClassifiedError(error(f"{upstream} sent something that is not JSON"), again=True, counts=True)
+        return ClassifiedError.failure(error(f"{upstream} sent something that is not JSON"))
     return None
 
 
 def _classify_status(upstream: str, exc: openai.APIStatusError, error: type[BookError]) -> ClassifiedError:
     if exc.status_code < 500 and _CONTEXT_OVERFLOW.search(f"{exc.code} {exc.type} {exc.message}"):
         overflow = ContextOverflow(f"the conversation no longer fits the model of {upstream}")
-        return ClassifiedError(overflow, again=False, counts=False)
+        return ClassifiedError.rejection(overflow)
     if exc.code == _OUT_OF_CREDIT:
         failure = error(f"{upstream} refuses the request: the account has no credit left ({_OUT_OF_CREDIT})")
-        return ClassifiedError(failure, again=False, counts=False)
+        return ClassifiedError.rejection(failure)
     return classify_status(
         upstream, exc.status_code, headers=exc.response.headers, error=error, reason=_identifier(exc)
     )

@@ -100,7 +100,11 @@ class GoldenChecker:
         self, expected: Expectation, response: AgentResponse, locations: Sequence[SourceLocation]
     ) -> Iterator[str]:
         """What the book contains of the expectation."""
-        pages = [page for page in self._pages if not expected.page or _is_page(expected.page, page)]
+        pages = [
+            page
+            for page in self._pages
+            if not expected.page or is_same_page(expected.page, page.path) or is_same_page(expected.page, page.url)
+        ]
         headings = {normalize_text(heading): heading for page in pages for heading in (page.title, *page.headings)}
         if not pages:
             yield f"The book has no page {expected.page!r}."
@@ -174,10 +178,6 @@ def _describe_answer(response: AgentResponse, locations: Sequence[SourceLocation
         answer=response.answer,
         confidence=None if confidence is None else round(confidence, 3),
     )
-
-
-def _is_page(page: str, listed: TocEntry) -> bool:
-    return is_same_page(page, listed.path) or is_same_page(page, listed.url)
 
 
 def is_same_page(page: str, where: str) -> bool:

@@ -95,7 +95,7 @@ class _YamlParser:
         if not isinstance(node, MappingNode):
             self._fail(_line(node), "a question is written as 'question: ...', with what is expected below it")
         fields: dict[str, Node] = {}
-        for key, value in _key_value_pairs(node):
+        for key, value in node.value:
             name = str(key.value)
             if name in fields:
                 self._fail(_line(key), f"{name!r} is given twice")
@@ -122,10 +122,6 @@ class _YamlParser:
 
     def _fail(self, line: int, what: str) -> NoReturn:
         raise InputError(f"{self._path}, line {line}: {what}{'' if what.endswith('?') else '.'}")
-
-
-def _key_value_pairs(node: MappingNode) -> list[tuple[Node, Node]]:
-    return list(node.value)
 
 
 def _line(node: Node) -> int:

@@ -12,7 +12,7 @@ import hashlib
 import os
 import zlib
 from contextlib import ExitStack, closing, suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bythebook.errors import NotFound, QdrantConnectionError
 from bythebook.index.catalog import Catalog
@@ -42,7 +42,7 @@ class CatalogBlock(NamedTuple):
     digest: str
     data: bytes
 
-    def as_payload(self) -> dict[str, str]:
+    def as_payload(self) -> dict[str, Any]:
         compressed = base64.b64encode(zlib.compress(self.data, 6)).decode("ascii")
         return {"digest": self.digest, "data": compressed}
 

@@ -113,23 +113,21 @@ def classify_qdrant(upstream: str, exc: Exception, /) -> ClassifiedError | None:
     if isinstance(exc, ResponseHandlingException):
         return _classify_connection_error(upstream, exc.source)
     if isinstance(exc, json.JSONDecodeError | UnicodeDecodeError | QdrantException):
-        return ClassifiedError(_not_qdrant(upstream), again=True, counts=True)
+        return ClassifiedError.failure(_not_qdrant(upstream))
     return None
 
 
 def _classify_response(upstream: str, exc: UnexpectedResponse) -> ClassifiedError:
     status = exc.status_code or 0
     if status in (401, 403):
-        return ClassifiedError(
+        return ClassifiedError.rejection(
             ConfigurationError(
                 f"{upstream} did not accept the key (HTTP {status}). Set QDRANT_API_KEY to a key that may read this "
                 "collection, and write it to ingest."
-            ),
-            again=False,
-            counts=False,
+            )
         )
     if status < 400:
-        return ClassifiedError(_not_qdrant(upstream), again=False, counts=False)
+        return ClassifiedError.rejection(_not_qdrant(upstream))
     return classify_status(
         upstream, status, headers=exc.headers, error=QdrantConnectionError, reason=_error_message(exc)
     )
@@ -149,16 +147,14 @@ def _classify_connection_error(upstream: str, source: Exception) -> ClassifiedEr
         unreachable = QdrantConnectionError(
             f"{upstream} cannot be reached. Is it running, and is qdrant_url its host and port?"
         )
-        return ClassifiedError(unreachable, again=True, counts=True)
+        return ClassifiedError.failure(unreachable)
     if isinstance(source, httpx.UnsupportedProtocol | httpx.InvalidURL | httpx.LocalProtocolError):
-        return ClassifiedError(
-            ConfigurationError(f"{upstream} cannot be called: {source}. Check qdrant_url and qdrant_api_key."),
-            again=False,
-            counts=False,
+        return ClassifiedError.rejection(
+            ConfigurationError(f"{upstream} cannot be called: {source}. Check qdrant_url and qdrant_api_key.")
         )
     # Any other error is a response that the client could not parse.
-    return classify_http_error(upstream, source, error=QdrantConnectionError) or ClassifiedError(
-        _not_qdrant(upstream), again=True, counts=True
+    return classify_http_error(upstream, source, error=QdrantConnectionError) or ClassifiedError.failure(
+        _not_qdrant(upstream)
     )
 
 

@@ -1,10 +1,12 @@
 """The generations of a book on a Qdrant server: collections with a manifest, and an alias for the current one."""
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import islice
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -176,11 +178,13 @@ class ServerGenerations:
         existing = await self._collections()
         if self._catalog_collection(name) not in existing:
             await self._create_catalog_collection(name, params)
-        await self._write_manifest(name, replace(manifest, state="writing", written_at=_now()))
+        payload = replace(manifest, state="writing", written_at=_now()).as_payload()
+        await self._upsert(name, [models.PointStruct(id=_MANIFEST_ID, vector={}, payload=payload)])
         if self.collection(name) not in existing:
             await self._create_chunk_collection(name, manifest.dimension, params)
         for key, index in _INDEXED.items():
-            await self._create_payload_index(name, key, index)
+            work = methodcaller("create_payload_index", self.collection(name), key, index, wait=True)
+            await self.server.write("creating a collection", work)
         return name
 
     async def _create_catalog_collection(self, name: str, params: CollectionParams) -> None:
@@ -214,16 +218,6 @@ class ServerGenerations:
             if collection not in await self._collections():
                 raise
 
-    async def _create_payload_index(self, name: str, key: str, index: models.KeywordIndexParams) -> None:
-        await self.server.write(
-            "creating a collection",
-            lambda client: client.create_payload_index(self.collection(name), key, index, wait=True),
-        )
-
-    async def _write_manifest(self, name: str, manifest: Manifest) -> None:
-        point = models.PointStruct(id=_MANIFEST_ID, vector={}, payload=manifest.as_payload())
-        await self._upsert(name, [point])
-
     async def _upsert(self, name: str, points: list[models.PointStruct]) -> None:
         await self.server.write(
             "writing", lambda client: client.upsert(self._catalog_collection(name), points, wait=True)
@@ -243,14 +237,10 @@ class ServerGenerations:
 
     async def send_catalog(self, name: str, path: Path) -> None:
         """Upload the catalog to its collection."""
-        batch: list[models.PointStruct] = []
-        for block in catalog_sync.split_blocks(path):
-            batch.append(models.PointStruct(id=block.number, vector={}, payload=dict(block.as_payload())))
-            if len(batch) == catalog_sync.BLOCKS_PER_REQUEST:
-                await self._upsert(name, batch)
-                batch = []
-        if batch:
-            await self._upsert(name, batch)
+        blocks = catalog_sync.split_blocks(path)
+        while batch := list(islice(blocks, catalog_sync.BLOCKS_PER_REQUEST)):
+            points = [models.PointStruct(id=block.number, vector={}, payload=block.as_payload()) for block in batch]
+            await self._upsert(name, points)
 
     async def publish(self, name: str, *, after: str) -> None:
         """Point the alias at this generation, atomically.
@@ -309,14 +299,8 @@ class ServerGenerations:
             raise NotFound(f"there is no generation {name!r} of {self.alias!r} on {self.server.address}.")
         if name == await self.current():
             raise ConfigurationError(f"{name!r} is the current generation, which readers need.")
-        await self._delete(collections)
-
-    async def _delete(self, collections: Iterable[str]) -> None:
-        for each in collections:
-            await self._delete_one(each)
-
-    async def _delete_one(self, collection: str) -> None:
-        await self.server.write("removing a collection", lambda client: client.delete_collection(collection))
+        for collection in collections:
+            await self.server.write("removing a collection", methodcaller("delete_collection", collection))
 
 
 def build_manifest(path: Path, facts: Mapping[str, object]) -> Manifest:

@@ -9,7 +9,6 @@ from fastapi import APIRouter, Header, Request, Response
 from bythebook.access import Caller, Scope
 from bythebook.access.idempotency import IdempotencyLock, IdempotencyStore, IdempotentRequest, validate_key
 from bythebook.server import errors, streams
-from bythebook.server.auth import QuotaCharge
 from bythebook.server.endpoints import AppContext, CallerDep, ContextDep, StrictJsonRoute, requires
 from bythebook.server.rendering import HtmlEvents, wants_html
 from bythebook.server.schemas import ERROR_RESPONSES, EVENT_STREAM_RESPONSE, AgentResponse, AskRequest
@@ -59,13 +58,13 @@ async def _start_stream(
         if (answer := await store.find_answer(keyed)) is not None:
             return streams.completed_stream(key, answer)
         lock = IdempotencyLock(store, keyed)
-    charge = await QuotaCharge.create(await context.authenticator.quotas(), caller)
+    refund = await context.authenticator.charge(caller)
     if running := context.admission.find_running(key):
-        await charge.refund()
+        await refund()
         return running
     events = context.book.stream(question, user_id=key.user_id)
     include_sources = body.include_sources
     return context.admission.start(
         key,
-        lambda stream: streams.run_question(stream, events, charge=charge, include_sources=include_sources, lock=lock),
+        lambda stream: streams.run_question(stream, events, refund=refund, include_sources=include_sources, lock=lock),
     )

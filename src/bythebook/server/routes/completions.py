@@ -23,9 +23,8 @@ from bythebook.errors import InputError, NotFound
 from bythebook.llm.context_budget import count_tokens
 from bythebook.llm.prompts import build_history
 from bythebook.server import errors
-from bythebook.server.auth import QuotaCharge
 from bythebook.server.endpoints import CallerDep, ContextDep, StrictJsonRoute, requires
-from bythebook.server.schemas import EVENT_STREAM_RESPONSE, AgentResponse, ResponseModel
+from bythebook.server.schemas import EVENT_STREAM_RESPONSE, AgentResponse, ErrorFields, ResponseModel
 from bythebook.server.streams import StreamKey, run_question, wait_for_last_event
 
 router = APIRouter(route_class=StrictJsonRoute, tags=["openai"])
@@ -131,19 +130,12 @@ class Models(ResponseModel):
     data: list[Model]
 
 
-class OpenAIError(ResponseModel):
+class OpenAIError(ErrorFields):
     """An ErrorResponse in OpenAI's format. Its `error` is called `code` here."""
 
-    message: str
     type: str
     param: None
     code: str
-    user_message: str
-    detail: str | None
-    status_code: int = Field(ge=400, le=599)
-    retry_after: float | None
-    recoverable: bool
-    request_id: str | None
 
 
 class OpenAIErrorResponse(ResponseModel):
@@ -168,14 +160,14 @@ async def complete(body: ChatRequest, request: Request, context: ContextDep, cal
     question, history = _read_messages(body.messages)
     latest = history[-(context.settings.max_history // 2) :]
     events = context.book.stream(AgentRequest(question), user_id=caller.user_id, history=latest)
-    charge = await QuotaCharge.create(await context.authenticator.quotas(), caller)
+    refund = await context.authenticator.charge(caller)
     key = StreamKey(caller.user_id, "", errors.get_request_id(request.scope))
-    stream = context.admission.start(key, lambda stream: run_question(stream, events, charge=charge))
+    stream = context.admission.start(key, lambda stream: run_question(stream, events, refund=refund))
     last = await wait_for_last_event(stream, request.receive)
     answer = json.loads(last.data)
     if last.name == "error":
         return errors.make_error_response(request.scope, answer)
-    completion = _completion(answer)
+    completion = to_completion(answer)
     if not body.stream:
         return JSONResponse(completion)
     usage = bool((body.stream_options or {}).get("include_usage"))
@@ -193,8 +185,7 @@ async def models(context: ContextDep) -> Response:
             published = int(datetime.fromisoformat(snapshot.catalog.get_fact("published_at")).timestamp())
     except NotFound:
         return JSONResponse({"object": "list", "data": []})
-    book = {"id": MODEL, "object": "model", "created": published, "owned_by": MODEL}
-    return JSONResponse({"object": "list", "data": [book]})
+    return JSONResponse(list_book(published=published))
 
 
 def _read_messages(messages: list[ChatMessage]) -> tuple[str, tuple[Exchange, ...]]:
@@ -211,8 +202,16 @@ def _read_messages(messages: list[ChatMessage]) -> tuple[str, tuple[Exchange, ..
     return question, history
 
 
-def _completion(answer: dict[str, Any]) -> dict[str, Any]:
-    written = min(count_tokens(answer["answer"]), answer["tokens_used"])
+def list_book(*, published: int) -> dict[str, Any]:
+    """The list of models: the book, with the time of its publication."""
+    book = {"id": MODEL, "object": "model", "created": published, "owned_by": MODEL}
+    return {"object": "list", "data": [book]}
+
+
+def to_completion(answer: dict[str, Any]) -> dict[str, Any]:
+    """The completion that contains this answer."""
+    # Without a model no token was used, and its vocabulary need not be loaded.
+    written = min(count_tokens(answer["answer"]), answer["tokens_used"]) if answer["tokens_used"] else 0
     return {
         "id": f"chatcmpl-{answer['id']}",
         "object": "chat.completion",

@@ -18,14 +18,14 @@ router = APIRouter(route_class=StrictJsonRoute, tags=["sessions"], responses=ERR
 async def create_session(context: ContextDep, user_id: UserIdDep, body: SessionRequest | None = None) -> Response:  # noqa: ARG001 - validated to be empty
     """Create a session. Send its id as the `session_id` of the questions that belong to it."""
     session = await context.book.conversation(user_id=user_id)
-    return JSONResponse(_to_response(session), 201, headers={"location": f"/v1/sessions/{session.id}"})
+    return JSONResponse(to_response(session), 201, headers={"location": f"/v1/sessions/{session.id}"})
 
 
 @router.get("/v1/sessions/{session_id}", response_model=Session)
 @requires(Scope.ASK)
 async def read_session(session_id: str, context: ContextDep, user_id: UserIdDep) -> Response:
     """The state of a session."""
-    return JSONResponse(_to_response(await context.book.conversation(session_id, user_id=user_id)))
+    return JSONResponse(to_response(await context.book.conversation(session_id, user_id=user_id)))
 
 
 @router.get("/v1/sessions/{session_id}/messages", response_model=Messages)
@@ -45,7 +45,7 @@ async def read_messages(session_id: str, request: Request, context: ContextDep, 
 async def reset_session(session_id: str, context: ContextDep, user_id: UserIdDep) -> Response:
     """Clear the history of a session. Its id stays the same."""
     await (await context.book.conversations()).reset(session_id, user_id=user_id)
-    return JSONResponse(_to_response(await context.book.conversation(session_id, user_id=user_id)))
+    return JSONResponse(to_response(await context.book.conversation(session_id, user_id=user_id)))
 
 
 @router.delete("/v1/sessions/{session_id}", status_code=204)
@@ -56,5 +56,6 @@ async def delete_session(session_id: str, context: ContextDep, user_id: UserIdDe
     return Response(status_code=204)
 
 
-def _to_response(conversation: Conversation) -> dict[str, object]:
+def to_response(conversation: Conversation) -> dict[str, object]:
+    """The state of a session as JSON."""
     return {name: to_json(getattr(conversation, name)) for name in Session.model_fields}

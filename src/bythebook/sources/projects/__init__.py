@@ -79,14 +79,6 @@ class ProjectPage:
     """Why it is not part of the book; empty if it is."""
 
 
-def _identity(text: str, _file: Path) -> str:
-    return text
-
-
-def _no_files(_file: Path) -> tuple[Path, ...]:
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class Outline:
     """A project as its generator publishes it: its documents in the order of the navigation."""
@@ -98,9 +90,9 @@ class Outline:
     pages: tuple[ProjectPage, ...]
     skipped: tuple[SkippedPage, ...] = ()
     slugs: SlugOptions = DEFAULT_SLUGS
-    prepare: Callable[[str, Path], str] = field(default=_identity, compare=False)
+    prepare: Callable[[str, Path], str] = field(default=lambda text, _file: text, compare=False)
     """Returns the text of a file with its includes expanded."""
-    included_files: Callable[[Path], tuple[Path, ...]] = field(default=_no_files, compare=False)
+    included_files: Callable[[Path], tuple[Path, ...]] = field(default=lambda _file: (), compare=False)
     """Lists the files that a file includes."""
     definitions: str = ""
     """Text from the configuration that every page depends on."""

@@ -230,7 +230,9 @@ class _Docs:
         if path is False:
             return {}
         names = [path] if isinstance(path, str) else ["sidebars.json", "sidebars.js", "sidebars.ts"]
-        return next(filter(None, (read_sidebars(_site_path(self.root, name)) for name in names)), None)
+        return next(
+            filter(None, (read_sidebars(self.root / name.removeprefix("@site/").lstrip("/")) for name in names)), None
+        )
 
     def _category(self, folder: tuple[str, ...]) -> SidebarCategory:
         for parent in self.folders:
@@ -262,10 +264,6 @@ def _parse_category(fields: dict[str, Any]) -> SidebarCategory:
         float(position) if isinstance(position, int | float) else None,
         target,
     )
-
-
-def _site_path(root: Path, name: str) -> Path:
-    return root / name.removeprefix("@site/").lstrip("/")
 
 
 def _first_folder(path: PurePosixPath) -> str:

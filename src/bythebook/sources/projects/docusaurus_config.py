@@ -342,10 +342,11 @@ class _ValueParser:
         if char == "(":
             value, end = self.value(start + 1)
             return value, end + 1 if self.text.startswith(")", end) else self._past_bracket(start)
-        for pattern, read in ((_NUMBER, _parse_number), (_WORD, self._name), (_REGEX, _parse_unknown)):
-            match = pattern.match(self.text, start)
-            if match:
+        for pattern, read in ((_NUMBER, _parse_number), (_WORD, self._name)):
+            if match := pattern.match(self.text, start):
                 return read(match)
+        if match := _REGEX.match(self.text, start):
+            return UNKNOWN, match.end()
         return UNKNOWN, self._past_expression(start)
 
     def _string(self, start: int) -> tuple[Any, int]:
@@ -398,9 +399,13 @@ class _ValueParser:
         return (match[0], match.end()) if match else (UNKNOWN, position)
 
     def _array(self, start: int) -> tuple[list[Any], int]:
+        return self._elements(start, "]")
+
+    def _elements(self, start: int, closing: str) -> tuple[list[Any], int]:
+        """The values between two brackets, separated by commas."""
         found: list[Any] = []
         position = self._past_space(start + 1)
-        while position < len(self.text) and self.text[position] != "]":
+        while position < len(self.text) and self.text[position] != closing:
             spread = self.text.startswith("...", position)
             value, end = self.value(position + 3 if spread else position)
             if spread:
@@ -433,13 +438,7 @@ class _ValueParser:
 
     def _call(self, name: str, start: int) -> Any:
         """The value of a call: the argument of `defineConfig`, the path in `require.resolve`."""
-        arguments, position = [], self._past_space(start + 1)
-        while position < len(self.text) and self.text[position] != ")":
-            value, end = self.value(position)
-            arguments.append(value)
-            position = self._past_space(max(end, position + 1))
-            if self.text.startswith(",", position):
-                position = self._past_space(position + 1)
+        arguments, _ = self._elements(start, ")")
         given = next((argument for argument in arguments if isinstance(argument, dict)), UNKNOWN)
         words = [argument for argument in arguments if isinstance(argument, str)]
         if name.rpartition(".")[2] in ("require", "resolve", "join", "fileURLToPath") and words:
@@ -457,15 +456,12 @@ class _ValueParser:
         first, *inner = name.split(".")
         declared = re.search(rf"\b(?:const|let|var)\s+{re.escape(first)}\s*(?::[^=\n]+)?=(?!=|>)", self.text)
         if declared is None:
-            return self._look_up_function(first) if not inner else UNKNOWN
+            function = re.search(rf"(?:async\s+)?function\s+{re.escape(first)}\s*\(", self.text)
+            return self.value(function.start())[0] if function and not inner else UNKNOWN
         value = self.value(declared.end())[0]
         for key in inner:
             value = value.get(key, UNKNOWN) if isinstance(value, dict) else UNKNOWN
         return value
-
-    def _look_up_function(self, name: str) -> Any:
-        declared = re.search(rf"(?:async\s+)?function\s+{re.escape(name)}\s*\(", self.text)
-        return self.value(declared.start())[0] if declared else UNKNOWN
 
     def _past_bracket(self, start: int) -> int:
         """The position after the bracket that closes the one at `start`."""
@@ -494,10 +490,6 @@ def _parse_number(match: re.Match[str]) -> tuple[Any, int]:
     text = match[0].replace("_", "")
     number = int(text, 16) if "x" in text else float(text)
     return (int(number) if number == int(number) else number), match.end()
-
-
-def _parse_unknown(match: re.Match[str]) -> tuple[Any, int]:
-    return UNKNOWN, match.end()
 
 
 def _unescape(match: re.Match[str]) -> str:

@@ -107,32 +107,30 @@ class _Docs:
         return [self._place(known[at.document], at) for at in (*listed, *rest)]
 
     def _place(self, path: PurePosixPath, at: navigation.NavPosition) -> ProjectPage:
-        file = self.folder / path
-        metadata = self.metadata.get(file)
-        route = self._route(path)
-        chapter = str(path.with_suffix(""))
-        if non_content := self._classify(path, metadata):
-            if non_content[0] is NonContent.BLOG:
-                route = self._post(path, metadata) or route
-            return ProjectPage(
-                file, route, chapter, module=at.module, title=at.title, category=non_content[0], reason=non_content[1]
-            )
-        return ProjectPage(file, route, chapter, module=at.module, title=at.title)
+        metadata = self.metadata.get(self.folder / path)
+        category, reason = self._classify(path, metadata)
+        return ProjectPage(
+            self.folder / path,
+            (category is NonContent.BLOG and self._post(path, metadata)) or self._route(path),
+            str(path.with_suffix("")),
+            module=at.module,
+            title=at.title,
+            category=category,
+            reason=reason,
+        )
 
-    def _classify(self, path: PurePosixPath, metadata: DocumentMetadata) -> tuple[NonContent | None, str] | None:
-        if self.config.drafts.match_file(str(path)) or self._is_draft(path, metadata):
+    def _classify(self, path: PurePosixPath, metadata: DocumentMetadata) -> tuple[NonContent | None, str]:
+        """The category of a document that is not content, and the reason why it is left out."""
+        in_blog = self.config.blog is not None and path.is_relative_to(self.config.blog.folder)
+        if self.config.drafts.match_file(str(path)) or (in_blog and metadata.fields.get("draft") is True):
             return None, "a draft, which is not published"
-        if self.config.blog is not None and path.is_relative_to(self.config.blog.folder):
+        if in_blog:
             return NonContent.BLOG, "a blog post" if path.stem != "index" else "the first page of the blog"
         if metadata.is_sample:
             return NonContent.STARTER, "a sample page that comes with MkDocs"
         if is_changelog(path.stem):
             return NonContent.CHANGELOG, "a list of changes"
-        return None
-
-    def _is_draft(self, path: PurePosixPath, metadata: DocumentMetadata) -> bool:
-        blog = self.config.blog
-        return blog is not None and path.is_relative_to(blog.folder) and metadata.fields.get("draft") is True
+        return None, ""
 
     def _post(self, path: PurePosixPath, metadata: DocumentMetadata) -> str:
         """The path of a post of Material's blog; empty for any other page."""
@@ -384,16 +382,15 @@ def make_include_resolver(
     bases = [root / base for base in config.snippets] if config.snippets is not None else []
 
     def find(reference: str, file: Path) -> Path:
-        path = _reference_path(reference)
+        match = _SECTION.fullmatch(reference) or _LINES.fullmatch(reference)
+        path = (match["path"] if match else reference).strip()
         # Snippets are relative to a base folder; `{! !}` may also be relative to the document.
         pages = [*(base / path for base in bases), *([file.parent / path] if bases else [])]
         return next((page for page in pages if page.is_file()), docs / "\0")
 
-    return IncludeResolver(within, metadata, find, _insert_snippets if config.snippets is not None else _no_snippets)
-
-
-def _no_snippets(text: str, _load: Load) -> str:
-    return text
+    # Without the extension, a reference stays in the text as it is.
+    insert = _insert_snippets if config.snippets is not None else lambda text, _load: text
+    return IncludeResolver(within, metadata, find, insert)
 
 
 def _insert_snippets(text: str, load: Load) -> str:
@@ -421,11 +418,6 @@ def _load_snippet(reference: str, load: Load) -> str | None:
     if lines and (lines["first"] or lines["last"]):
         text = "\n".join(text.splitlines()[int(lines["first"] or 1) - 1 : int(lines["last"] or 10**9)])
     return _MARK.sub("", text)
-
-
-def _reference_path(reference: str) -> str:
-    match = _SECTION.fullmatch(reference) or _LINES.fullmatch(reference)
-    return (match["path"] if match else reference).strip()
 
 
 def _indent(text: str | None, indent: str, otherwise: str) -> str:

@@ -53,19 +53,16 @@ def arrange_documents(items: Sequence[NavItem]) -> dict[str, NavPosition]:
     are the modules.
     """
     outermost = [item for item in items if isinstance(item, NavSection)]
-    around = outermost[0] if len(outermost) == 1 and _has_sections(outermost[0]) else None
+    inner = outermost[0].items if len(outermost) == 1 else ()
+    around = outermost[0] if any(isinstance(item, NavSection) for item in inner) else None
     found: dict[str, NavPosition] = {}
     for item in items:
         if item is around and around is not None:
-            for inner in around.items:
-                _add_entries(inner, inner.label if isinstance(inner, NavSection) else around.label, found)
+            for below in around.items:
+                _add_entries(below, below.label if isinstance(below, NavSection) else around.label, found)
         else:
             _add_entries(item, item.label if isinstance(item, NavSection) else "", found)
     return found
-
-
-def _has_sections(section: NavSection) -> bool:
-    return any(isinstance(item, NavSection) for item in section.items)
 
 
 def _add_entries(item: NavItem, module: str, found: dict[str, NavPosition]) -> None:

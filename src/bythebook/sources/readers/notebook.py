@@ -41,11 +41,8 @@ def read(text: str, *, style: Style = Style.PLAIN) -> ParsedDocument:
 
 def _iterate_cells(notebook: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The cells of a notebook. Format versions before 4 keep them in worksheets."""
-    sheets = notebook.get("worksheets")
-    holders = [notebook, *(sheets if isinstance(sheets, list) else [])]
-    for holder in holders:
-        cells = holder.get("cells") if isinstance(holder, dict) else None
-        yield from (cell for cell in (cells if isinstance(cells, list) else []) if isinstance(cell, dict))
+    for holder in (notebook, *_list(notebook.get("worksheets"))):
+        yield from (cell for cell in _list(_mapping(holder).get("cells")) if isinstance(cell, dict))
 
 
 def _read_cell(cell: Mapping[str, Any], language: str, style: Style) -> tuple[DocumentPart, ...]:
@@ -75,9 +72,8 @@ def _read_code(cell: Mapping[str, Any], source: str, language: str, hidden: froz
     if "input" not in hidden:
         magic = _MAGIC.match(source)
         writer.code(source, language=_LANGUAGES.get(magic[1], language) if magic else language)
-    outputs = cell.get("outputs")
-    if "output" not in hidden and isinstance(outputs, list):
-        printed = "\n".join(said for output in outputs if isinstance(output, dict) and (said := _output_text(output)))
+    if "output" not in hidden:
+        printed = "\n".join(said for output in _list(cell.get("outputs")) if (said := _output_text(_mapping(output))))
         writer.code(_truncate(printed), language="text")
     return writer.finish()
 
@@ -88,8 +84,8 @@ def _output_text(output: Mapping[str, Any]) -> str:
         case "stream" if output.get("name", output.get("stream")) == "stdout":
             return _ANSI_COLOURS.sub("", _join_lines(output.get("text"))).strip("\n")
         case "execute_result" | "display_data" | "pyout":
-            data = output.get("data", output)
-            said = _join_lines(data.get("text/plain", data.get("text"))) if isinstance(data, dict) else ""
+            data = _mapping(output.get("data", output))
+            said = _join_lines(data.get("text/plain", data.get("text")))
             return "" if _OBJECT_REPR.fullmatch(said.strip()) else said.strip("\n")
         case "error" | "pyerr":
             return (
@@ -122,32 +118,32 @@ def _add_anchors(parts: Sequence[DocumentPart], style: Style) -> Iterator[Docume
 
 def _find_hidden_content(cell: Mapping[str, Any]) -> frozenset[str]:
     """What the tags of a cell remove from the published page: the cell, its input or its output."""
-    metadata = cell.get("metadata")
-    tags = metadata.get("tags") if isinstance(metadata, dict) else None
-    matches = (_REMOVE_TAG.fullmatch(str(tag)) for tag in (tags if isinstance(tags, list) else []))
+    matches = (_REMOVE_TAG.fullmatch(str(tag)) for tag in _list(_mapping(cell.get("metadata")).get("tags")))
     return frozenset(match[1] for match in matches if match)
 
 
 def _raw_format(cell: Mapping[str, Any]) -> str:
-    metadata = cell.get("metadata")
-    kind = (metadata.get("raw_mimetype") or metadata.get("format")) if isinstance(metadata, dict) else ""
-    return str(kind or "")
+    metadata = _mapping(cell.get("metadata"))
+    return str(metadata.get("raw_mimetype") or metadata.get("format") or "")
 
 
 def _find_language(notebook: Mapping[str, Any]) -> str:
-    metadata = notebook.get("metadata")
-    mapping = metadata if isinstance(metadata, dict) else {}
-    for place in ("language_info", "kernelspec"):
-        about = mapping.get(place)
-        if isinstance(about, dict) and (name := about.get("language" if place == "kernelspec" else "name")):
-            return str(name).lower()
-    return "python"
+    metadata = _mapping(notebook.get("metadata"))
+    info, kernel = _mapping(metadata.get("language_info")), _mapping(metadata.get("kernelspec"))
+    return str(info.get("name") or kernel.get("language") or "python").lower()
 
 
 def _metadata_title(notebook: Mapping[str, Any]) -> str:
-    metadata = notebook.get("metadata")
-    title = metadata.get("title") if isinstance(metadata, dict) else None
+    title = _mapping(notebook.get("metadata")).get("title")
     return title.strip() if isinstance(title, str) else ""
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _join_lines(said: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 from xml.etree.ElementTree import Element, ParseError
@@ -64,34 +64,18 @@ class ZipArchive:
         except DefusedXmlException as exc:
             raise Unreadable(f"{name!r} inside it defines XML entities, which no document needs") from exc
 
-    def _open(self, name: str) -> AbstractContextManager[IO[bytes]]:
+    @contextmanager
+    def _open(self, name: str) -> Iterator[IO[bytes]]:
+        """Open a file for reading. Every error of the zip library becomes Unreadable."""
         if name not in self._names:
             raise Unreadable(f"{name!r} is missing inside it; save it again")
-        return _ZipMember(self._zip, name)
-
-
-class _ZipMember:
-    """A file of the archive that is open for reading. Every error of the zip library becomes Unreadable."""
-
-    def __init__(self, archive: zipfile.ZipFile, name: str) -> None:
-        self._archive, self._name = archive, name
-        self._stream: IO[bytes] | None = None
-
-    def __enter__(self) -> IO[bytes]:
         try:
-            stream = self._archive.open(self._name)
+            with self._zip.open(name) as stream:
+                yield stream
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError) as exc:
+            raise Unreadable(f"{name!r} inside it is damaged ({exc}); save it again") from exc
         except RuntimeError as exc:  # zipfile raises this if a password is needed
-            raise Unreadable(f"{self._name!r} inside it is encrypted; save it without a password") from exc
-        except (zipfile.BadZipFile, NotImplementedError, ValueError) as exc:
-            raise Unreadable(f"{self._name!r} inside it is damaged ({exc}); save it again") from exc
-        self._stream = stream
-        return stream
-
-    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, _: object) -> None:
-        if self._stream:
-            self._stream.close()
-        if isinstance(exc, zipfile.BadZipFile | zlib.error | EOFError):
-            raise Unreadable(f"{self._name!r} inside it is damaged ({exc}); save it again") from exc
+            raise Unreadable(f"{name!r} inside it is encrypted; save it without a password") from exc
 
 
 def _read_with_limit(stream: IO[bytes], name: str) -> Iterator[bytes]:

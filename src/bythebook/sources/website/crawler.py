@@ -84,7 +84,6 @@ class Crawler:
     entries: dict[str, CrawlEntry] = field(default_factory=dict)
     published_origin: str = ""
     """The origin in the site's own URLs, if it differs from the one it is read from."""
-    _lastmod: "LastmodPolicy" = field(init=False)
     _links: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _follows_links: bool = False
     _started: int = 0
@@ -97,7 +96,6 @@ class Crawler:
     _deadline: float = 0.0
 
     def __post_init__(self) -> None:
-        self._lastmod = LastmodPolicy(self.cache, self.now)
         self._deadline = time.monotonic() + self.limits.minutes * 60
 
     def prune_cache(self) -> None:
@@ -133,7 +131,7 @@ class Crawler:
             self._record(entry)
         pending = [entry for entry in entries if str(entry.url) not in self.entries]
         await self._crawl_levels(pending, follow_links=False)
-        if not self._lastmod.is_trusted:
+        if self.cache.has_flag(_DISTRUSTED):
             # A `lastmod` turned out to be wrong in this crawl: fetch the skipped pages after all.
             for entry in skipped:
                 del self.entries[str(entry.url)]
@@ -146,12 +144,13 @@ class Crawler:
 
     def _unchanged_entries(self, entries: Sequence[CrawlEntry]) -> list[CrawlEntry]:
         """The pages that need no request because their `lastmod` is unchanged, without the sample."""
-        if not self._lastmod.is_trusted:
+        if self.cache.has_flag(_DISTRUSTED):
             return []
         unchanged: list[tuple[float, CrawlEntry]] = []
         for entry in entries:
             fetch = self.cache.get_fetch(str(entry.url))
-            if fetch and self._lastmod.may_skip(fetch, entry.lastmod):
+            is_recent = fetch and self.now() - fetch.fetched_at < MAX_AGE.total_seconds()
+            if fetch and is_recent and is_unchanged_since(fetch, entry.lastmod):
                 metadata = self.cache.get_metadata(fetch.final_url)
                 is_new = str(entry.url) not in self.entries and self.rules.is_allowed(entry.url)
                 if metadata and not metadata.noindex and is_new:
@@ -285,7 +284,7 @@ class Crawler:
         fetch, cached = self.cache.get_fetch(str(entry.url)), self.cache.get_metadata(response.url)
         claims_unchanged = is_unchanged_since(fetch, entry.lastmod)
         if claims_unchanged and cached and cached.content_hash != page.metadata.content_hash:
-            self._lastmod.distrust()
+            self.cache.set_flag(_DISTRUSTED)
         self.cache.put_response(response, page.metadata)
         self.cache.put_fetch(str(entry.url), FetchRecord(response.url, self.now(), entry.lastmod))
         return self._mark_read(entry, response.url, page.metadata)
@@ -324,26 +323,7 @@ SAMPLE_SIZE = 5
 """How many of the pages that could be skipped are fetched in every crawl."""
 
 _DISTRUSTED = "lastmod is not trusted"
-
-
-@dataclass(frozen=True, slots=True)
-class LastmodPolicy:
-    """Decides whether the `lastmod` of a site may save a request."""
-
-    cache: CrawlCache
-    now: Callable[[], float]
-
-    @property
-    def is_trusted(self) -> bool:
-        return not self.cache.has_flag(_DISTRUSTED)
-
-    def distrust(self) -> None:
-        """Never trust the `lastmod` of this site again."""
-        self.cache.set_flag(_DISTRUSTED)
-
-    def may_skip(self, fetch: FetchRecord, lastmod: str) -> bool:
-        is_recent = self.now() - fetch.fetched_at < MAX_AGE.total_seconds()
-        return is_recent and is_unchanged_since(fetch, lastmod)
+"""Set in the cache of a site whose `lastmod` was wrong once."""
 
 
 def is_unchanged_since(fetch: FetchRecord | None, lastmod: str) -> bool:

@@ -29,14 +29,15 @@ class SitePages:
 
 def mark_soft_404s(entries: Mapping[str, CrawlEntry], missing: PageMetadata, *, start: str) -> dict[str, CrawlEntry]:
     """Mark pages as gone that look like the page `missing`, which the site shows for any missing URL."""
-    marked: dict[str, CrawlEntry] = {}
-    for requested, entry in entries.items():
-        is_read = entry.outcome is CrawlOutcome.READ and entry.metadata and entry.final_url != start
-        is_soft_404 = is_read and entry.metadata and _is_error_page(entry.metadata, missing)
-        reason = "it is not there: the site shows what it shows for any wrong address"
-        gone = replace(entry, outcome=CrawlOutcome.GONE, reason=reason, final_url="")
-        marked[requested] = gone if is_soft_404 else entry
-    return marked
+    reason = "it is not there: the site shows what it shows for any wrong address"
+
+    def mark(entry: CrawlEntry) -> CrawlEntry:
+        is_read = entry.outcome is CrawlOutcome.READ and entry.final_url != start
+        if is_read and entry.metadata and _is_error_page(entry.metadata, missing):
+            return replace(entry, outcome=CrawlOutcome.GONE, reason=reason, final_url="")
+        return entry
+
+    return {requested: mark(entry) for requested, entry in entries.items()}
 
 
 def _is_error_page(page: PageMetadata, missing: PageMetadata) -> bool:
@@ -64,18 +65,14 @@ def deduplicate(
         elif entry.outcome is CrawlOutcome.FAILED:
             before = cache.get_fetch(requested)
             url = before.final_url if before else requested
-            if url not in chosen:
-                _add_failure(result, publish(url), entry.reason)
+            url = "" if url in chosen else publish(url)
+            if url and url not in result.failures:
+                # The book keeps the page if it has it, and the report names it.
+                result.failures[url] = entry.reason
+                result.entries.append(ListedPage(url, url, ""))
         elif entry.listed:
             result.entries.append(SkippedPage(publish(requested), entry.reason))
     return result
-
-
-def _add_failure(result: SitePages, url: str, reason: str) -> None:
-    """List a page that could not be fetched: the book keeps it if it has it, and the report names it."""
-    if url not in result.failures:
-        result.failures[url] = reason
-        result.entries.append(ListedPage(url, url, ""))
 
 
 def _index_pages(entries: Mapping[str, CrawlEntry]) -> dict[str, CrawlEntry]:
@@ -97,10 +94,8 @@ def _choose_pages(
 ) -> Iterable[CrawlEntry]:
     """One page for each content: no page that declares itself a copy, and no second page with the same text."""
     seen: set[str] = set()
-    originals = [page for page in pages.values() if _find_original(page, entries, pages) is None]
-    copies = [page for page in pages.values() if _find_original(page, entries, pages) is not None]
-    for page in [*originals, *copies]:
-        original = _find_original(page, entries, pages)
+    found = [(page, _find_original(page, entries, pages)) for page in pages.values()]
+    for page, original in sorted(found, key=lambda pair: pair[1] is not None):
         is_copy = original is not None and is_similar(page, original)
         if page.metadata and not is_copy and page.metadata.content_hash not in seen:
             seen.add(page.metadata.content_hash)

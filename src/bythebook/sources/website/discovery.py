@@ -1,7 +1,7 @@
 """Site discovery: one crawl of a site, from its robots.txt and its sitemaps to its deduplicated pages."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from xml.etree.ElementTree import ParseError
 
 from bythebook.errors import BookError, InputError, Unavailable
@@ -180,34 +180,25 @@ MISSING_PATH = "bythebook-asks-for-a-page-that-is-not-there"
 """A path that no site has. The response shows how the site reports missing pages."""
 
 
+@dataclass(frozen=True, slots=True)
 class SiteDiscovery:
     """One crawl of a site. `site` is the URL given by the user."""
 
-    def __init__(
-        self,
-        site: WebUrl,
-        client: SiteClient,
-        cache: CrawlCache,
-        *,
-        parser: PageParser,
-        limits: CrawlLimits,
-        progress: Callable[[str, int, int], None],
-    ) -> None:
-        self._site = site
-        self._client = client
-        self._cache = cache
-        self._parser = parser
-        self._limits = limits
-        self._progress = progress
+    site: WebUrl
+    client: SiteClient
+    cache: CrawlCache
+    parser: PageParser
+    limits: CrawlLimits
+    progress: Callable[[str, int, int], None]
 
     async def run(self, site_url: str) -> SitePages:
         """Crawl the site. `site_url` is where it is published, if it is read from a preview."""
-        rules = await self._fetch_rules(self._site)
+        rules = await self._fetch_rules(self.site)
         start, response = await self._fetch_start()
-        if start.origin != self._site.origin:
+        if start.origin != self.site.origin:
             rules = await self._fetch_rules(start)
-        scope = _choose_scope(self._site, start)
-        crawler = Crawler(self._client, self._cache, self._parser, rules, scope, self._limits, self._progress)
+        scope = _choose_scope(self.site, start)
+        crawler = Crawler(self.client, self.cache, self.parser, rules, scope, self.limits, self.progress)
         listing = await self._read_sitemaps(rules, scope)
         entries, skipped = self._select_entries(listing, crawler)
         is_complete = len(entries) > 1 and not listing.broken
@@ -219,7 +210,7 @@ class SiteDiscovery:
         if is_complete:
             await crawler.crawl_sitemap_urls(entries)
         else:
-            cached = [CrawlEntry(parse_url(url)) for url in self._cache.list_urls()]
+            cached = [CrawlEntry(parse_url(url)) for url in self.cache.list_urls()]
             await crawler.crawl([*entries, *(entry for entry in cached if scope.contains(entry.url))])
         # Listed pages have the order of the sitemap, however they were found.
         crawler.entries = {str(e.url): crawler.entries[str(e.url)] for e in entries} | crawler.entries
@@ -229,8 +220,8 @@ class SiteDiscovery:
         return pages
 
     async def _fetch_rules(self, site: WebUrl) -> robots.RobotsRules:
-        rules = await robots.fetch_robots(self._client, site)
-        self._client.delay = max(self._limits.delay, rules.delay)
+        rules = await robots.fetch_robots(self.client, site)
+        self.client.delay = max(self.limits.delay, rules.delay)
         if not rules.is_allowed(site):
             raise InputError(
                 f"{parse_url('/robots.txt', base=site)} does not allow {site} to be read. Nothing was changed. If the "
@@ -240,11 +231,11 @@ class SiteDiscovery:
 
     async def _fetch_start(self) -> tuple[WebUrl, FetchResponse]:
         """The URL of the site after redirects, and its response. Raises InputError if it has moved or is missing."""
-        site = self._site
-        response = await self._client.get(
+        site = self.site
+        response = await self.client.get(
             site,
             max_bytes=MAX_PAGE_BYTES,
-            validators=lambda at: self._cache.get_validators(str(at)),
+            validators=lambda at: self.cache.get_validators(str(at)),
             may_follow=is_same_site,
         )
         start = parse_url(response.url)
@@ -263,7 +254,7 @@ class SiteDiscovery:
         listing = SitemapListing()
         for named in rules.sitemaps:
             try:
-                url = parse_url(named, base=self._site)
+                url = parse_url(named, base=self.site)
             except RejectedUrl as exc:
                 listing.broken.append(SkippedPage(named[:200], str(exc)))
                 continue
@@ -278,7 +269,7 @@ class SiteDiscovery:
 
     async def _collect(self, urls: list[WebUrl], previous: SitemapListing, *, is_required: bool) -> SitemapListing:
         try:
-            listing = await collect_sitemaps(self._client, urls, max_entries=self._limits.pages)
+            listing = await collect_sitemaps(self.client, urls, max_entries=self.limits.pages)
         except BookError as exc:
             if is_required:
                 raise
@@ -314,14 +305,14 @@ class SiteDiscovery:
         if missing := await self._fetch_missing_page(crawler):
             crawler.entries = mark_soft_404s(crawler.entries, missing, start=str(start))
         if not any(entry.outcome is CrawlOutcome.READ for entry in crawler.entries.values()):
-            _raise_failure(crawler.entries.values(), self._site)
+            _raise_failure(crawler.entries.values(), self.site)
         origin = crawler.published_origin
         is_preview = bool(site_url and origin and parse_url(site_url).origin == origin)
 
         def publish(url: str) -> str:
             return change_origin(parse_url(url), to=origin) if is_preview else url
 
-        return deduplicate(crawler.entries, cache=self._cache, is_similar=self._is_similar, publish=publish)
+        return deduplicate(crawler.entries, cache=self.cache, is_similar=self._is_similar, publish=publish)
 
     async def _fetch_missing_page(self, crawler: Crawler) -> PageMetadata | None:
         """The page that the site shows with status 200 for a missing URL; None if it responds with an error."""
@@ -329,8 +320,8 @@ class SiteDiscovery:
         if not crawler.rules.is_allowed(url):
             return None
         try:
-            response = await self._client.get(url, max_bytes=MAX_PAGE_BYTES)
-            return self._parser.parse(response).metadata if response.status == 200 else None
+            response = await self.client.get(url, max_bytes=MAX_PAGE_BYTES)
+            return self.parser.parse(response).metadata if response.status == 200 else None
         except BookError:
             return None
 
@@ -342,8 +333,8 @@ class SiteDiscovery:
         return len(mine & its) * 2 >= len(mine)
 
     def _parts(self, entry: CrawlEntry) -> Iterable[DocumentPart]:
-        cached = self._cache.get_response(entry.final_url)
-        return self._parser.parse(cached).document.parts if cached else ()
+        cached = self.cache.get_response(entry.final_url)
+        return self.parser.parse(cached).document.parts if cached else ()
 
 
 def _missing_error(start: WebUrl, response: FetchResponse) -> InputError:
@@ -351,7 +342,7 @@ def _missing_error(start: WebUrl, response: FetchResponse) -> InputError:
 
 
 def _choose_scope(site: WebUrl, start: WebUrl) -> SiteScope:
-    scope = SiteScope.of(site).with_origin(start.origin)
+    scope = replace(SiteScope.of(site), origin=start.origin)
     return scope if scope.contains(start) else SiteScope.of(start)
 
 

@@ -39,15 +39,6 @@ ValidatorLookup: TypeAlias = Callable[[WebUrl], Validators]
 """Returns the validators of the cached version of a URL."""
 
 
-def no_validators(_location: WebUrl) -> Validators:
-    return Validators()
-
-
-def follow_all(_here: WebUrl, _there: WebUrl) -> bool:
-    """Follow any redirect. A sitemap may be on another host."""
-    return True
-
-
 class SiteClient:
     """The HTTP client of one crawl, used as `async with`.
 
@@ -93,16 +84,16 @@ class SiteClient:
         url: WebUrl,
         *,
         max_bytes: int,
-        validators: ValidatorLookup = no_validators,
-        may_follow: Callable[[WebUrl, WebUrl], bool] = follow_all,
+        validators: ValidatorLookup = lambda _url: Validators(),
+        may_follow: Callable[[WebUrl, WebUrl], bool] = lambda _here, _there: True,
         seconds: float = FETCH_SECONDS,
     ) -> FetchResponse:
         """Fetch a URL, with at most five redirects and at most `max_bytes` bytes after decompression.
 
         Returns any status below 500 except 408, 425 and 429. A redirect that `may_follow` does not allow is returned
-        with its target URL, which is not fetched. Raises RejectedUrl for a forbidden target, Unreadable for a body
-        that is too large or cannot be decompressed, and Unavailable, RateLimited or DeadlineExceeded if the site
-        fails.
+        with its target URL, which is not fetched. By default all are followed: a sitemap may be on another host.
+        Raises RejectedUrl for a forbidden target, Unreadable for a body that is too large or cannot be decompressed,
+        and Unavailable, RateLimited or DeadlineExceeded if the site fails.
         """
         deadline: Deadline | None = None
         permanent = True
@@ -179,13 +170,13 @@ def classify_fetch(upstream: str, exc: Exception, /) -> ClassifiedError | None:
         # A single failing page does not mean that the site is down.
         return replace(classified, counts=exc.status in _SERVER_FAILURES)
     if isinstance(exc, httpcore2.TimeoutException):
-        return ClassifiedError(DeadlineExceeded(f"{upstream} did not answer in time"), again=True, counts=True)
+        return ClassifiedError.failure(DeadlineExceeded(f"{upstream} did not answer in time"))
     if isinstance(exc, httpcore2.ConnectError):
         return _classify_connect_error(upstream, exc)
     if isinstance(exc, httpcore2.NetworkError | httpcore2.RemoteProtocolError):
-        return ClassifiedError(Unavailable(f"the connection to {upstream} broke"), again=True, counts=True)
+        return ClassifiedError.failure(Unavailable(f"the connection to {upstream} broke"))
     if isinstance(exc, httpcore2.LocalProtocolError | httpcore2.UnsupportedProtocol):
-        return ClassifiedError(RejectedUrl(f"{upstream} does not support this request"), again=False, counts=False)
+        return ClassifiedError.rejection(RejectedUrl(f"{upstream} does not support this request"))
     return None
 
 
@@ -194,9 +185,9 @@ def _classify_connect_error(upstream: str, exc: Exception) -> ClassifiedError:
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
             wrong = Unavailable(f"the certificate of {upstream} is not valid: {cause.verify_message}")
-            return ClassifiedError(wrong, again=False, counts=False)
+            return ClassifiedError.rejection(wrong)
         cause = cause.__cause__ or cause.__context__
-    return ClassifiedError(Unavailable(f"{upstream} cannot be reached ({exc})"), again=True, counts=True)
+    return ClassifiedError.failure(Unavailable(f"{upstream} cannot be reached ({exc})"))
 
 
 def _request_headers(url: WebUrl, validators: Validators) -> list[tuple[bytes, bytes]]:

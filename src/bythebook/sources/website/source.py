@@ -79,9 +79,7 @@ class Website:
         )
         async with client:
             try:
-                discovery = SiteDiscovery(
-                    self._url, client, self._cache, parser=self._parser, limits=self._limits, progress=self._progress
-                )
+                discovery = SiteDiscovery(self._url, client, self._cache, self._parser, self._limits, self._progress)
                 self._pages = await discovery.run(self._site_url)
             finally:
                 self.requests = client.requests

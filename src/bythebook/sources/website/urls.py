@@ -143,9 +143,6 @@ class SiteScope:
         inside = url.path.startswith(self.folder) or url.path + "/" == self.folder
         return url.origin == self.origin and inside
 
-    def with_origin(self, origin: str) -> "SiteScope":
-        return SiteScope(origin, self.folder)
-
 
 def is_same_site(one: WebUrl, other: WebUrl) -> bool:
     """Whether two origins are the same site: they differ only in a `www.` prefix or an upgrade from http to https.
