@@ -141,8 +141,7 @@ class Book:
             """Embeds queries. The vectors of the index are from this embedder."""
             if preparing:
                 await preparing
-            rescorer = self.reader if self._hosted else None
-            self.retriever = Retriever(self.embedder, rescorer=rescorer, reranker=self.reranker)
+            self.retriever = Retriever(self.embedder, reranker=self.reranker)
             self._stack = stack.pop_all()
         return self
 

@@ -33,6 +33,9 @@ class CountingEmbedder:
         async for vector in self._inner.embed_documents(texts):
             yield vector
 
+    async def embed_query(self, text: str) -> Vector:
+        return await self._inner.embed_query(text)
+
 
 class CountingReranker:
     """A cross-encoder that counts the pairs it reads."""

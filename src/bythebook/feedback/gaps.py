@@ -93,7 +93,8 @@ async def _locate(
     if confidence is None or entry.generation != snapshot.name:
         confidence = (await score_evidence(snapshot, embedder, found)).confidence
     terms = snapshot.idf_weights(snapshot.bm25.terms(entry.question))
-    return _LocatedQuestion(entry, found.evidence_vector, terms, nearest_sections(found.context.results), confidence)
+    vector = await embedder.embed_query(entry.question)
+    return _LocatedQuestion(entry, vector, terms, nearest_sections(found.context.results), confidence)
 
 
 def _topics(questions: Sequence[_LocatedQuestion], snapshot: IndexSnapshot) -> list[Topic]:

@@ -155,7 +155,7 @@ class AttachReport:
 
 
 class RetrievalModels(NamedTuple):
-    """The embedder that searches, the one that rescores, if it is another, and the reranker, if it is installed."""
+    """The embedder that searches, the one that scores evidence, if it is another, and the reranker, if there is one."""
 
     finder: Embedder
     reader: Embedder | None = None
@@ -297,7 +297,7 @@ async def _publish(
     store = QdrantStore(server, attachment.collection, bm25, layout=attachment.layout(embedder.count_tokens))
     with closing(Catalog.edit(draft)) as catalog:
         snapshot = IndexSnapshot(attachment.snapshot, store, catalog, bm25, len(scan.records), UNCALIBRATED)
-        retriever = Retriever(embedder, rescorer=reader, reranker=reranker.without_steps() if reranker else None)
+        retriever = Retriever(embedder, reranker=reranker.without_steps() if reranker else None)
         calibration = await calibrate(snapshot, reader or embedder, retriever)
         catalog.set_fact("calibration", asdict(calibration))
         pages = catalog.totals().pages

@@ -101,7 +101,7 @@ class IngestContext:
     sizes: ChunkSizes
     progress: Progress
     reader: Embedder | None = None
-    """The embedder that rescores passages, if it is not `embedder`."""
+    """The local embedder that scores evidence, if it is not `embedder`."""
     reranker: Reranker | None = None
     engine: IngestEngine = LOCAL_ENGINE
 
@@ -331,7 +331,7 @@ class GenerationDraft:
     embedder: Embedder
     book: IndexSnapshot | None
     reader: Embedder | None = None
-    """The embedder that rescores passages, if it is not `embedder`."""
+    """The local embedder that scores evidence, if it is not `embedder`."""
     reranker: Reranker | None = None
 
     async def publish(
@@ -368,7 +368,6 @@ class GenerationDraft:
             snapshot = IndexSnapshot(DRAFT, store, catalog, bm25, chunks, UNCALIBRATED)
             retriever = Retriever(
                 self.embedder,
-                rescorer=self.reader,
                 reranker=self.reranker.without_steps() if self.reranker else None,
             )
             calibration = await calibrate(snapshot, self.reader or self.embedder, retriever)

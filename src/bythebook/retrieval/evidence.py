@@ -66,8 +66,6 @@ _DEFINING_VERB = r"(?:is|are|was|were|means?|refers?\s+to|stands?\s+for|describe
 class EvidenceFeatures:
     """The inputs of the logistic models."""
 
-    passage_cosine: float = 0.0
-    """The cosine of the question and the nearest passage."""
     span_cosine: float = 0.0
     """The cosine of the question and the nearest span."""
     passage_overlap: float = 0.0
@@ -121,7 +119,7 @@ class Evidence(NamedTuple):
 _FEATURES = EvidenceFeatures.__slots__
 READ_RULE = CoverageRule(0.8, EvidenceFeatures(passage_logit=0.48, span_logit=0.22))
 """For passages that the reranker has read."""
-COSINE_RULE = CoverageRule(-23.2, EvidenceFeatures(passage_cosine=16.4, span_cosine=13.2, passage_overlap=3.2))
+COSINE_RULE = CoverageRule(-17.9, EvidenceFeatures(span_cosine=21.9, passage_overlap=3.7))
 """For passages that it has not read: there is no reranker, or too many questions are answered at once."""
 RULES = f"{READ_RULE} {COSINE_RULE} {MAX_READ_SPANS} {MAX_EMBEDDED_SPANS}"
 """The serialised rules. A cutoff that was calibrated for other rules is invalid."""
@@ -137,7 +135,6 @@ def lexical_evidence(snapshot: IndexSnapshot, retrieval: Retrieval) -> Evidence:
     spans = _rank_lexically(snapshot, results, wanted, definition_pattern(query))
     terms = snapshot.bm25.terms
     features = EvidenceFeatures(
-        passage_cosine=retrieval.top_cosine,
         passage_overlap=weighted_overlap(
             wanted,
             {term for result in results[:3] for term in terms(with_headings(result.heading_hierarchy, result.text))},
@@ -173,7 +170,8 @@ async def score_evidence(
                 for entry, score in zip(batch, scores, strict=True)
             ]
         else:
-            scores = [float(vector @ retrieval.evidence_vector) async for vector in embedder.embed_documents(texts)]
+            question = await embedder.embed_query(retrieval.context.query)
+            scores = [float(vector @ question) async for vector in embedder.embed_documents(texts)]
             features = replace(features, span_cosine=min(max(features.span_cosine, *scores), 1.0))
             scored += [
                 entry._replace(score=entry.score + score / 2) for entry, score in zip(batch, scores, strict=True)

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
-from bythebook.chunking import Chunk, with_headings
+from bythebook.chunking import Chunk
 from bythebook.concurrency import gather
 from bythebook.index import Candidate, Filters, sort_candidates
 from bythebook.retrieval import RetrievalContext, RetrievalResult
@@ -23,7 +23,7 @@ from bythebook.retrieval.reranker import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from bythebook.embeddings import Embedder, Vector
     from bythebook.index.provider import IndexSnapshot
@@ -83,8 +83,6 @@ _MIN_SAMPLES_FOUND = 0.5
 _CACHED_QUERIES = 256
 _CHUNK_FIELDS = tuple({field.name for field in fields(Chunk)} & {field.name for field in fields(RetrievalResult)})
 """The fields that a result copies from its chunk."""
-WINDOW_TOKENS = 220
-"""The chunk size of the local model, which ignores the end of longer texts."""
 
 
 def no_timeout(_stage: str) -> AbstractAsyncContextManager[None]:
@@ -100,36 +98,16 @@ class Retrieval:
     vector: Vector
     embedding_time_ms: float
     retrieval_time_ms: float
-    rescored: RescoredQuery | None = None
-    """The vector and cosine of the rescoring model, if another embedder has found the passages."""
     reranking_time_ms: float = 0.0
     reading: Reading | None = None
     """What the reranker has read of the passages, if it has."""
-
-    @property
-    def evidence_vector(self) -> Vector:
-        """The query's vector of the model that scores the evidence."""
-        return self.rescored.vector if self.rescored else self.vector
-
-    @property
-    def top_cosine(self) -> float:
-        """The cosine of the query and its nearest passage, by the model that scores the evidence."""
-        return (
-            self.rescored.top_cosine
-            if self.rescored
-            else max((result.score for result in self.context.results), default=0.0)
-        )
 
 
 class Retriever:
     """Searches a snapshot of the index. Results are cached by query, generation and how much the reranker has read."""
 
-    def __init__(
-        self, embedder: Embedder, *, rescorer: Embedder | None = None, reranker: Reranker | None = None
-    ) -> None:
+    def __init__(self, embedder: Embedder, *, reranker: Reranker | None = None) -> None:
         self._embedder = embedder
-        self._rescorer = rescorer
-        """The model that scores the evidence of passages that the reranker has not read, if it is not `embedder`."""
         self._reranker = reranker
         self._cache: OrderedDict[tuple[str, str, tuple[str, ...], int, Filters, ReadingLevel], Retrieval] = (
             OrderedDict()
@@ -153,12 +131,9 @@ class Retriever:
             key = (snapshot.name, query, extra_queries, top_k, filters)
             if found := self._cached((*key, ReadingLevel.FULL)) or self._cached((*key, budget.level)):
                 return found
-            texts = rewrite_query(snapshot, (query, *extra_queries), tokenizer=self._rescorer or self._embedder)
+            texts = rewrite_query(snapshot, (query, *extra_queries), tokenizer=self._embedder)
             depth = max(top_k, MAX_READ_PASSAGES) if budget.passage_tokens else top_k
-            rescorer = None if budget.passage_tokens else self._rescorer
-            found = await self._search(
-                snapshot, texts, top_k=depth, filters=filters, rescorer=rescorer, stage_timeout=stage_timeout
-            )
+            found = await self._search(snapshot, texts, top_k=depth, filters=filters, stage_timeout=stage_timeout)
             if self._reranker and budget.passage_tokens:
                 async with stage_timeout("reranking"):
                     found = await _rerank(self._reranker, found, budget, top_k=top_k)
@@ -186,7 +161,6 @@ class Retriever:
         *,
         top_k: int,
         filters: Filters,
-        rescorer: Embedder | None,
         stage_timeout: StageTimeout,
     ) -> Retrieval:
         started = time.perf_counter()
@@ -202,9 +176,8 @@ class Retriever:
                 found = await rank_candidates(snapshot, searches, limit=_MANY_CANDIDATES, filters=filters)
                 results = await _choose_distinct(snapshot, found, vectors[0], top_k)
             context = RetrievalContext(query=texts[0], results=results, filter_applied=str(filters))
-            rescored = await rescore(rescorer, context) if rescorer else None
         searched = time.perf_counter()
-        return Retrieval(context, vectors[0], (embedded - started) * 1000, (searched - embedded) * 1000, rescored)
+        return Retrieval(context, vectors[0], (embedded - started) * 1000, (searched - embedded) * 1000)
 
 
 async def _rerank(reranker: Reranker, found: Retrieval, budget: ReadingBudget, *, top_k: int) -> Retrieval:
@@ -308,31 +281,6 @@ def to_result(chunk: Chunk, *, position: int, score: float, rerank_score: float)
     shared = {name: getattr(chunk, name) for name in _CHUNK_FIELDS}
     score = min(max(score, 0.0), 1.0)
     return RetrievalResult(**shared, position=position, score=score, rerank_score=rerank_score)
-
-
-@dataclass(frozen=True, slots=True)
-class RescoredQuery:
-    """The query's vector of the rescoring model, and its cosine to the nearest window of the passages."""
-
-    vector: Vector
-    top_cosine: float
-
-
-async def rescore(embedder: Embedder, context: RetrievalContext) -> RescoredQuery:
-    """Compare the query with the passages by another embedder."""
-    vector = await embedder.embed_query(context.query)
-    texts = [window for result in context.results for window in _windows(result, embedder)]
-    cosines = [float(vector @ other) async for other in embedder.embed_documents(texts)]
-    return RescoredQuery(vector, min(max([0.0, *cosines]), 1.0))
-
-
-def _windows(result: RetrievalResult, embedder: Embedder) -> Iterator[str]:
-    """Split the passage into windows of about equal length that fit into the model, each below its headings."""
-    parts = -(-embedder.count_tokens(result.text) // WINDOW_TOKENS) or 1
-    words = result.text.split(" ")
-    size = -(-len(words) // parts)
-    for first in range(0, len(words), size):
-        yield with_headings(result.heading_hierarchy, " ".join(words[first : first + size]))
 
 
 URL = "selection:"
