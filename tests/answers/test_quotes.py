@@ -51,8 +51,12 @@ async def assert_proven(response: AgentResponse, snapshot: IndexSnapshot) -> Non
         assert citation.url.startswith(chunk.url)
         before, said, rest = rest.partition(_plain(citation.quote))
         assert said
-        # Between two quotes are the numbers of the quotes before, and the fence of a code block that was cut.
-        between = MARK.sub("", before).replace(chunk.fence, "") if chunk.fence else MARK.sub("", before)
+        # Between two quotes are the numbers of the quotes before, the fence of a code block that was cut, and the
+        # header of a table that was cut, which is in the page.
+        between = MARK.sub("", before)
+        for frame in filter(None, (_plain(chunk.fence), _plain(chunk.table_header))):
+            between = between.replace(frame, "", 1)
+        assert chunk.table_header in page.text
         assert set(between.strip()) <= {"`", "~"}
         assert f"[{number}]" in rest
     assert set(MARK.sub("", rest).strip()) <= {"`", "~"}, response.answer

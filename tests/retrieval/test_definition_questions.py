@@ -89,5 +89,5 @@ async def test_a_definition_ranks_before_other_sentences_about_the_term(book: Bo
     )
     await book.ingest(str(pages))
     asked, other = await book.ask("What is a winch?"), await book.ask("How is the winch oiled?")
-    assert asked.answer.startswith("The winch is a drum with a crank")
-    assert other.answer.startswith("Always oil the winch:")
+    assert asked.citations[0].quote.startswith("The winch is a drum with a crank")
+    assert other.citations[0].quote.startswith("Always oil the winch:")

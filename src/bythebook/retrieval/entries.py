@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from bythebook.chunking.spans import SpanKind, split_spans
+from bythebook.retrieval.evidence import definition_pattern
 from bythebook.retrieval.retriever import to_result
 
 if TYPE_CHECKING:
@@ -220,8 +221,16 @@ async def look_up(snapshot: IndexSnapshot, question: str) -> Entries:
         return Entries(found, subject.covered, subject.certain)
     if subject.front and (url := catalog.get_fact(FRONT_FACT)):
         ids_of_front = [record.chunk_id for record in catalog.chunks_of_pages([url])][:_MOST_FETCHED]
-        return Entries((await _first_chunks(snapshot, ids_of_front, keys=[]))[:1], covered=True, certain=True)
+        sections = await _first_chunks(snapshot, ids_of_front, keys=[])
+        definition = definition_pattern(question)
+        defining = [each for each in sections if definition and _defines(each, definition)]
+        return Entries(tuple((defining or sections)[:1]), covered=True, certain=True)
     return Entries()
+
+
+def _defines(result: RetrievalResult, definition: re.Pattern[str]) -> bool:
+    """Whether a sentence of this section says what the question asks for."""
+    return any(definition.match(result.text, span.start, span.end) for span in split_spans(result.text))
 
 
 async def _first_chunks(
