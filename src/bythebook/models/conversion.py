@@ -113,4 +113,6 @@ def entailment_graph(
     logits = encoder.linear(pooled, "classifier")
     supported = graph.add("Slice", logits, *map(graph.integers, (0, 1, 1)))
     others = graph.add("ReduceLogSumExp", graph.add("Slice", logits, *map(graph.integers, (1, 3, 1))), keepdims=0)
-    return graph.finish({"support": (graph.add("Sub", graph.add("Reshape", supported, graph.integers(1)), others), [1])})
+    return graph.finish(
+        {"support": (graph.add("Sub", graph.add("Reshape", supported, graph.integers(1)), others), [1])}
+    )
