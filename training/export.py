@@ -3,8 +3,8 @@
 python -m training.export WEIGHTS.npz TOKENIZER.json [FOLDER] [--full]
 
 WEIGHTS is what training/train.py writes beside its checkpoint. FOLDER gets the graph, its constants, the tokenizer
-without white space, and their digests; it is the folder of the package unless another one is named. The graph is that of
-`bythebook.models.conversion.entailment_graph`. `--full` writes 32-bit floats, to measure what the integers cost.
+without white space, and their digests; it is the folder of the package unless another one is named. The graph is that
+of `bythebook.models.conversion.entailment_graph`. `--full` writes 32-bit floats, to measure what the integers cost.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from bythebook.models.conversion import entailment_graph
 from bythebook.models.onnx_graph import Float32Arithmetic, Int8Arithmetic
 
 
-def write_model(weights: Path, tokenizer: Path, folder: Path, *, arithmetic: type[Int8Arithmetic | Float32Arithmetic]) -> int:
+def write_model(
+    weights: Path, tokenizer: Path, folder: Path, *, arithmetic: type[Int8Arithmetic] | type[Float32Arithmetic]
+) -> int:
     """Write the files of the model. Returns their size in bytes."""
     exported = entailment_graph(dict(np.load(weights)), arithmetic=arithmetic)
     folder.mkdir(parents=True, exist_ok=True)
@@ -41,7 +43,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, nargs="?", default=install.PACKAGE_DATA / ENTAILMENT.name)
     parser.add_argument("--full", action="store_true")
     given = parser.parse_args()
-    arithmetic = Float32Arithmetic if given.full else Int8Arithmetic
+    arithmetic: type[Int8Arithmetic] | type[Float32Arithmetic] = Float32Arithmetic if given.full else Int8Arithmetic
     size = write_model(given.weights, given.tokenizer, given.folder, arithmetic=arithmetic)
     print(f"{size / 1e6:.1f} MB in {given.folder}")
 

@@ -291,7 +291,7 @@ class Book:
             self.retriever,
             self._agent_config,
             open_generator=self._open_generator,
-            open_entailment=self._open_entailment,
+            open_entailment=self.open_entailment,
             open_conversations=self._open_conversations,
             answer_log=self._answer_log,
             suggest_questions=self._suggest_questions,
@@ -313,7 +313,7 @@ class Book:
     def evaluation_pipeline(self) -> AnswerPipeline:
         """Answers as readers get them, with the model if there is one. Records nothing."""
         return replace(
-            self.extractive_pipeline(), open_generator=self._open_generator, open_entailment=self._open_entailment
+            self.extractive_pipeline(), open_generator=self._open_generator, open_entailment=self.open_entailment
         )
 
     def extractive_model(self) -> ExtractiveModel:
@@ -388,13 +388,13 @@ class Book:
                 self._generator = AnswerGenerator(config, endpoint)
         return self._generator
 
-    async def _open_entailment(self) -> CrossEncoder | None:
+    async def open_entailment(self) -> CrossEncoder | None:
         """The model that proves a model's sentences. None if it is missing: then a rule of terms proves less."""
         async with self._model_lock:
             return await self._find_entailment()
 
     async def _find_entailment(self) -> CrossEncoder | None:
-        if self._entailment is None and self._generator is not None and not self._entailment_missing:
+        if self._entailment is None and not self._entailment_missing:
             from bythebook.models import ENTAILMENT, ENTAILMENT_TOKENS, install
             from bythebook.models.cross_encoder import open_cross_encoder
 
@@ -430,8 +430,8 @@ class Book:
 
     async def prepare(self) -> None:
         """Open the answer generator and the database now, so that the first question does not wait for them."""
-        await self._open_generator()
-        await self._open_entailment()
+        if await self._open_generator():
+            await self.open_entailment()
         await self._open_conversations()
 
     def snapshot(self) -> AbstractAsyncContextManager[IndexSnapshot]:

@@ -36,14 +36,9 @@ _DENIED = 5
 """How many words after a "not" it negates."""
 _TELLING = 4
 """Shorter words are too common to be negated. Longer words are compared by this many leading letters."""
-_CONDITIONS = frozenset("if unless except until only when whenever provided once otherwise".split())
 _ABSOLUTES = frozenset(
     "all every each any always never only must exclusively solely entirely completely none no exactly regardless "
     "everything everyone whenever wherever sole cannot required mandatory".split()
-)
-_HEDGES = frozenset(
-    "may might can could usually typically often sometimes generally mostly some many most several optional optionally "
-    "should recommended likely almost about approximately default".split()
 )
 _OPPOSITES = (
     "more/most - less/fewer/least/fewest",
@@ -153,16 +148,8 @@ class ClaimDetails:
         return frozenset(leaning for word in self.words for leaning in _LEANINGS.get(word, ()))
 
     @property
-    def conditions(self) -> frozenset[str]:
-        return _CONDITIONS.intersection(self.words)
-
-    @property
     def absolutes(self) -> frozenset[str]:
         return _ABSOLUTES.intersection(self.words)
-
-    @property
-    def hedges(self) -> frozenset[str]:
-        return _HEDGES.intersection(self.words)
 
     def compared_with(self, other: ClaimDetails) -> Iterator[str]:
         """Describe each detail and whether the other text contains it."""
