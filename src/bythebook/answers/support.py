@@ -175,6 +175,11 @@ class Support:
         return bool(self.quotes) and self.read and not self.objection and self.confidence >= self.rule.cutoff
 
     @property
+    def pair(self) -> Pair:
+        """The claim and the quote as the entailment model reads them."""
+        return _MARKUP.sub("", self.sentence), self.quotes[0].as_read
+
+    @property
     def reason(self) -> str:
         """The verdict in plain words."""
         if not self.quotes:
@@ -250,14 +255,14 @@ class PassageMatcher:
             return list(supports)
         pairs: dict[int, Pair] = {}
         for at, one in enumerate(supports):
-            pair = (_MARKUP.sub("", one.sentence), one.quotes[0].as_read)
+            pair = one.pair
             tokens = sum(map(self._entailment.count_tokens, pair))
             if tokens <= min(self._tokens, TOKENS_FOR_CLAIM):
                 self._tokens -= tokens
                 pairs[at] = pair
         scores = dict(zip(pairs, await self._entailment.score(list(pairs.values())), strict=True))
         return [
-            replace(one, features=replace(one.features, entailment=min(max(scores[at], -5.0), 5.0)), read=True)
+            replace(one, features=replace(one.features, entailment=clip(scores[at])), read=True)
             if at in scores
             else one
             for at, one in enumerate(supports)
@@ -315,6 +320,10 @@ def _with_nearest(supports: Sequence[Support]) -> list[Support]:
 def _coverage(wanted: Mapping[int, float], terms: frozenset[int]) -> float:
     total = sum(wanted.values())
     return sum(weight for term, weight in wanted.items() if term in terms) / total if total else 0.0
+
+
+def clip(log_odds: float) -> float:
+    return min(max(log_odds, -5.0), 5.0)
 
 
 def _is_verbatim(support: Support) -> bool:
