@@ -169,16 +169,15 @@ async def proof(given: argparse.Namespace) -> dict[str, Any]:
     """Both rules of proof: with the entailment model, and without it. What the model reads well needs no other rule,
     so a weight with the wrong sign is nothing."""
     trials = []
-    async with (
-        open_cross_encoder(install.find(Path(), ENTAILMENT), max_tokens=ENTAILMENT_TOKENS) as model,
-        TemporaryDirectory() as folder,
-    ):
-        for name, pairs in (("labelled", read_labelled(given.collections)), ("made", read_made(given.made))):
-            held_out = sample([pair for pair in pairs if is_held_out(pair.quote)], seed=given.seed)
-            file = Path(folder) / f"{name}.jsonl"
-            rows = [{"claim": one.claim, "evidence": [one.quote], "label": one.label} for one in held_out]
-            file.write_text("".join(json.dumps(row) + "\n" for row in rows[: given.limit]), encoding="utf-8")
-            trials.append(await _proof_trial(name, ClaimSet(file), model))
+    opening = open_cross_encoder(install.find(Path(), ENTAILMENT), max_tokens=ENTAILMENT_TOKENS)
+    with TemporaryDirectory() as folder:
+        async with opening as model:
+            for name, pairs in (("labelled", read_labelled(given.collections)), ("made", read_made(given.made))):
+                held_out = sample([pair for pair in pairs if is_held_out(pair.quote)], seed=given.seed)
+                file = Path(folder) / f"{name}.jsonl"
+                rows = [{"claim": one.claim, "evidence": [one.quote], "label": one.label} for one in held_out]
+                file.write_text("".join(json.dumps(row) + "\n" for row in rows[: given.limit]), encoding="utf-8")
+                trials.append(await _proof_trial(name, ClaimSet(file), model))
     names = list(support.SupportFeatures.__slots__)
     found: dict[str, Any] = {"weights": {}, "reached": {}}
     for name, rule, first in (("with", support.RULE, 0), ("without", support.RULE_WITHOUT_MODEL, 1)):
