@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -179,6 +180,82 @@ async def test_a_statement_of_missing_coverage_needs_a_verified_sentence() -> No
 async def test_nothing_is_verified_without_passages() -> None:
     proof = await prove("Nodes talk.", [], snapshot=TermWeights(RESULTS))
     assert (proof.proven, proof.rejected[0].reason) == (False, "no passage speaks of it")
+
+
+@pytest.mark.parametrize("piece", ["a", "_", "1,", "(", "[", "| a ", "`a` ", "one ", "not ", "a: ", "x = 1\n"])
+async def test_verification_takes_linear_time(piece: str) -> None:
+    async def seconds(length: int) -> float:
+        started = time.process_time()
+        await prove((piece * length)[:length], RESULTS, snapshot=TermWeights(RESULTS))
+        return time.process_time() - started
+
+    await seconds(1_000)
+    short = min([await seconds(16_000) for _ in range(3)])
+    long = min([await seconds(64_000) for _ in range(3)])
+    assert long < 1.0
+    assert long < 6.25 * max(short, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        pytest.param("```yaml\nserver:\n  port: 80\n```", True, id="a part of the book's code"),
+        pytest.param("```yaml\nserver:\n  port: 80\n  name: 'mine'\n```", True, id="another literal"),
+        pytest.param("```yaml\nport: 80\n```", False, id="an option at another level"),
+        pytest.param("```yaml\nserver:\n  port: 81\n```", False, id="another number"),
+        pytest.param("```yaml\nserver:\n  name: 'book'\n  port: 80\n```", False, id="another order"),
+        pytest.param("```yaml\nserver:\n  ports: 80\n```", False, id="another name"),
+        pytest.param("```\nnpm start\n```", True, id="a command that a sentence names"),
+    ],
+)
+async def test_code_must_be_the_books_code(said: str, *, kept: bool) -> None:
+    book = found(
+        "Set the port in the settings:\n\n```yaml\nserver:\n  port: 80\n  name: 'book'\nlog:\n  level: 2\n```\n\n"
+        "Then run `npm start` in the folder."
+    )
+    proof = await prove(said, book, snapshot=TermWeights(book))
+    assert [one.verdict for one in proof.sentences] == ["kept" if kept else "replaced"]
+    assert (said.strip("`") in proof.text) == kept
+
+
+async def test_an_introduction_goes_with_what_it_introduces() -> None:
+    proof = await proof_of("Nodes exchange messages over topics:\n\n- Elephants migrate.\n- Oysters sing.")
+    assert (proof.text, proof.proven) == ("", False)
+
+
+@pytest.mark.parametrize(
+    ("said", "cut_off", "text"),
+    [
+        pytest.param("Nodes exchange messages over topics. A topic is a", False,
+                     "Nodes exchange messages over topics [1].", id="without an end"),
+        pytest.param("Nodes exchange messages over topics.\n\n- A topic is a", True,
+                     "Nodes exchange messages over topics [1].", id="an item at the limit of tokens"),
+        pytest.param("Nodes exchange messages over topics", False, "Nodes exchange messages over topics [1]",
+                     id="a single sentence"),
+    ],
+)  # fmt: skip
+async def test_a_sentence_that_was_cut_off_goes(said: str, *, cut_off: bool, text: str) -> None:
+    proof = await prove(said, RESULTS, snapshot=TermWeights(RESULTS), cut_off=cut_off)
+    assert proof.text == text
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I don't have information about that in the book content.",
+        "The passages do not mention a price.",
+        "Dazu gibt es in den Passagen keine Informationen.",
+        "Die Abschnitte erwähnen den Preis nicht.",
+        "Les passages ne mentionnent pas le prix.",
+        "Je n'ai aucune information à ce sujet.",
+        "El libro no menciona el precio.",
+        "No tengo información sobre eso.",
+        "لا توجد معلومات عن ذلك في الكتاب.",
+    ],
+)
+async def test_a_model_that_declines_is_understood(said: str) -> None:
+    proof = await proof_of(f"{said} Isaac Sim is a simulator made in Marseille by an oyster.")
+    assert (proof.declined, proof.proven, proof.text) == (True, False, "")
 
 
 SAID = [

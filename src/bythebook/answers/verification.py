@@ -179,8 +179,7 @@ def _compare_code(part: _Part, desk: PassageMatcher) -> _Part:
     """The part with the verdict on its code: its objection, and the book's code that proves it or comes nearest."""
     codes = desk.codes
     texts = [code.text for code in codes]
-    prose = [result.text for result in desk.results]
-    objection = code_difference(part.text, texts, prose=prose)
+    objection = code_difference(part.text, texts, prose=desk.prose)
     if not objection:
         proving = [code for code in codes if not code_difference(part.text, [code.text], prose=())]
         quotes = tuple(proving[:1]) or desk.find_text(part.text)

@@ -774,8 +774,8 @@
         if (message.role !== "assistant" || at === 0) continue;
         const turn = new Turn(this, said[at - 1].content);
         const { content, html, citations, metadata } = message;
-        const { response_id: id, sections, questions } = metadata;
-        turn.show({ id, text: content, html, citations, sections, questions });
+        const { response_id: id, sections, questions, removed } = metadata;
+        turn.show({ id, text: content, html, citations, sections, questions, removed });
         earlier.push(turn.node);
       }
       // Insert it before a question that was asked during loading.
