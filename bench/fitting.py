@@ -183,7 +183,7 @@ async def proof(given: argparse.Namespace) -> dict[str, Any]:
     for name, rule, first in (("with", support.RULE, 0), ("without", support.RULE_WITHOUT_MODEL, 1)):
         cut = [Trial(one.name, one.through[:, first:], one.turned_away[:, first:]) for one in trials]
         in_force = np.array([rule.bias, *(getattr(rule.weights, known) for known in names[first:])])
-        signs = np.array([1.0, 1.0, -1.0, -1.0, -1.0, -1.0])[first:]
+        signs = np.array([1.0, 1.0, -1.0, -1.0])[first:]
         part = report(cut, names=names[first:], in_force=in_force, ridge=1e-3, signs=signs)
         for kind, values in part.items():
             found[kind].update({f"{known}, {name} model": value for known, value in values.items()})

@@ -65,8 +65,8 @@ async def check(times: int) -> dict[str, dict[str, float]]:
 
                 async def proof() -> None:
                     proven = await prove(ANSWER, found, snapshot=snapshot, entailment=entailment)
-                    if len(proven.kept) != 5:
-                        raise SystemExit(f"five sentences were to be proven, not {len(proven.kept)}")
+                    if proven.share < 1:
+                        raise SystemExit(f"five sentences were to be proven, not {proven.share:.0%} of them")
 
                 async def both() -> None:
                     await evidence()

@@ -274,7 +274,7 @@ async def test_any_answer_gets_exact_quotes_and_no_links(answer: str, way: Unsup
     texts = {result.chunk_id: result.text for result in RESULTS}
     assert all(one.quote == texts[one.chunk_id][one.start : one.end] for one in proof.citations)
     assert [one.number for one in proof.citations] == list(range(1, len(proof.citations) + 1))
-    assert {number for kept in proof.kept for number in kept.numbers} == {one.number for one in proof.citations}
+    assert {number for said in proof.sentences for number in said.citations} == {one.number for one in proof.citations}
     assert all(f"[{one.number}]" in proof.text for one in proof.citations)
     tokens = MarkdownIt("commonmark").enable("table").parse(proof.text)
     kinds = {token.type for token in tokens} | {inner.type for token in tokens for inner in token.children or ()}

@@ -36,51 +36,6 @@ _DENIED = 5
 """How many words after a "not" it negates."""
 _TELLING = 4
 """Shorter words are too common to be negated. Longer words are compared by this many leading letters."""
-_ABSOLUTES = frozenset(
-    "all every each any always never only must exclusively solely entirely completely none no exactly regardless "
-    "everything everyone whenever wherever sole cannot required mandatory".split()
-)
-_OPPOSITES = (
-    "more/most - less/fewer/least/fewest",
-    "before/prior/earlier/precedes - after/later/following/follows",
-    "first - last/second",
-    "above/over/exceeds/exceeded/beyond - below/under/beneath",
-    "increase/increases/increased - decrease/decreases/decreased/reduce/reduces/reduced",
-    "higher/high/highest - lower/low/lowest",
-    "larger/large/largest/bigger/big/biggest/greater/greatest - smaller/small/smallest",
-    "longer/long/longest - shorter/short/shortest",
-    "faster/fast/fastest/quickly - slower/slow/slowest/slowly",
-    "minimum/min - maximum/max",
-    "enable/enables/enabled/allow/allows/allowed - disable/disables/disabled/forbid/forbids/prevent/prevents",
-    "start/starts/started/begin/begins/open/opens - stop/stops/stopped/end/ends/close/closes/closed",
-    "add/adds/added/include/includes/included - remove/removes/removed/exclude/excludes/excluded",
-    "true/success/succeeds/passes - false/failure/fails/failed",
-    "accept/accepts/accepted - reject/rejects/rejected/refuse/refuses",
-    "required/mandatory/must - optional/optionally",
-    "public - private",
-    "mutable - immutable",
-    "synchronous/sync/blocking - asynchronous/async",
-    "same/identical - different/differs",
-    "left - right",
-    "inside/internal - outside/external",
-    "input/inputs/read/reads/receive/receives - output/outputs/write/writes/send/sends",
-    "won/win/wins - lost/lose/loses",
-    "older/oldest/old - newer/newest/new/younger/young",
-    "with - without",
-)
-
-
-def _leanings() -> dict[str, frozenset[int]]:
-    """Maps each word to its antonym pairs: positive for the left side, negative for the right side."""
-    sides: dict[str, set[int]] = {}
-    for index, pair in enumerate(_OPPOSITES, start=1):
-        for sign, words in zip((1, -1), pair.split(" - "), strict=True):
-            for word in words.split("/"):
-                sides.setdefault(word, set()).add(sign * index)
-    return {word: frozenset(signed) for word, signed in sides.items()}
-
-
-_LEANINGS = _leanings()
 _LONGEST_WORD = 100
 _CODE = re.compile(r"`([^`\n]{1,200})`")
 _NUMBER = re.compile(r"[$€<>~=v+±-]{0,3}(\d[\d,]*(?:\.\d+)*)(?:x\b|st\b|nd\b|rd\b|th\b|s\b)?-?([a-z%°]*)")
@@ -136,20 +91,6 @@ class ClaimDetails:
         here = any(word[:_TELLING] in self.denied for word in other.words)
         there = any(word[:_TELLING] in other.denied for word in self.words)
         return here != there
-
-    def opposes(self, other: ClaimDetails) -> bool:
-        """True if the other text has the antonym of a word here, and not the word."""
-        there = other.leanings
-        return any(-leaning in there and leaning not in there for leaning in self.leanings)
-
-    @property
-    def leanings(self) -> frozenset[int]:
-        """The sides taken in antonym pairs."""
-        return frozenset(leaning for word in self.words for leaning in _LEANINGS.get(word, ()))
-
-    @property
-    def absolutes(self) -> frozenset[str]:
-        return _ABSOLUTES.intersection(self.words)
 
     def compared_with(self, other: ClaimDetails) -> Iterator[str]:
         """Describe each detail and whether the other text contains it."""

@@ -107,10 +107,6 @@ class SupportFeatures:
     """The share of its numbers, names and identifiers that do not."""
     denied: float
     """1 if claim and quote disagree by a negation."""
-    opposite: float
-    """1 if the quote has the antonym of a word of the claim."""
-    widened: float
-    """1 if the claim says "all", "always", "only" or "must" and the quote does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +127,10 @@ class SupportRule:
 
 # Fitted with `python -m bench.fitting proof` on as many true as false claims. Three in four sentences of a model that
 # gets the passages are true, so a claim is more likely true than not from .25 on.
-RULE = SupportRule(0.67, SupportFeatures(1.01, 0.0, 0.0, 0.0, -1.01, -0.24), 0.25)
-RULE_WITHOUT_MODEL = SupportRule(-1.6, SupportFeatures(0.0, 3.0, -1.5, -0.7, -0.7, -0.4), 0.6)
+RULE = SupportRule(0.67, SupportFeatures(1.01, 0.0, 0.0, 0.0), 0.25)
+RULE_WITHOUT_MODEL = SupportRule(-1.6, SupportFeatures(0.0, 3.0, -1.5, -0.7), 0.6)
 """Where the entailment model is missing. Coverage weighs more than in the fit, whose pairs all have much of it."""
-_VERBATIM = SupportRule(9.0, SupportFeatures(*(0.0,) * 6), 0.5)
+_VERBATIM = SupportRule(9.0, SupportFeatures(*(0.0,) * 4), 0.5)
 """For a claim that is the book's own sentence."""
 
 
@@ -161,7 +157,7 @@ class Support:
     @classmethod
     def of_nothing(cls, sentence: str) -> Support:
         """For a sentence of which no passage speaks."""
-        features = SupportFeatures(*(0.0,) * len(SupportFeatures.__slots__))
+        features = SupportFeatures(*(0.0,) * 4)
         checked = tuple(extract_details(sentence).compared_with(extract_details("")))
         return cls(sentence, (), features, "", RULE_WITHOUT_MODEL, checked)
 
@@ -352,13 +348,11 @@ def _compare(sentence: str, said: ClaimDetails, place: CandidateQuote, *, covera
         coverage=coverage,
         missing=sum(map(len, gone)) / every if every else 0.0,
         denied=float(said.denies(there)),
-        opposite=float(said.opposes(there)),
-        widened=float(bool(said.absolutes - there.absolutes)),
     )
-    checked = (*said.compared_with(there), *_polarity_notes(said, there))
+    checked = tuple(said.compared_with(there))
     objection = _objection(said, there)
-    if by_rule and not objection and coverage >= _SAME_WORDS:
-        objection = _contradiction(features)
+    if by_rule and not objection and coverage >= _SAME_WORDS and features.denied:
+        objection = "one of sentence and quote says no, and the other does not"
     return Support(sentence, (place,), features, objection, RULE, checked)
 
 
@@ -372,21 +366,6 @@ def _objection(said: ClaimDetails, there: ClaimDetails) -> str:
     if said.measured_otherwise_in(there):
         return "its quote gives the number in another measure"
     return ""
-
-
-def _contradiction(features: SupportFeatures) -> str:
-    """Without a model that reads, an opposite word in two sentences about the same is a contradiction."""
-    if features.denied:
-        return "one of sentence and quote says no, and the other does not"
-    return "its quote says the opposite" if features.opposite else ""
-
-
-def _polarity_notes(said: ClaimDetails, there: ClaimDetails) -> Iterator[str]:
-    """Describe whether sentence and quote agree on negations and antonyms."""
-    if said.denied or there.denied:
-        yield f"denial: {'in one of sentence and quote only' if said.denies(there) else 'agrees'}"
-    if said.leanings:
-        yield f"opposites: {'the quote has the other side' if said.opposes(there) else 'none'}"
 
 
 _JOINT = re.compile(r";\s+|, (?:and|while|whereas|but) ")

@@ -87,32 +87,14 @@ _LONGEST_DECLINE = 400
 
 
 @dataclass(frozen=True, slots=True)
-class VerifiedSentence:
-    """A sentence that stays, with its citation numbers."""
-
-    text: str
-    numbers: tuple[int, ...]
-    confidence: float
-
-
-@dataclass(frozen=True, slots=True)
-class RejectedSentence:
-    """A sentence that no passage supports, with the reason."""
-
-    text: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class Proof:
     """The verified part of a model's answer."""
 
     text: str
     """Markdown with citations [1], [2] in order of appearance. Empty if nothing was verified."""
     citations: tuple[Citation, ...]
-    kept: tuple[VerifiedSentence, ...]
-    rejected: tuple[RejectedSentence, ...]
-    """Sentences that were removed, replaced by a quote, or marked as unverified."""
+    rejected: tuple[SentenceProof, ...]
+    """Claims that were removed, replaced by a quote, or marked as unverified."""
     sentences: tuple[SentenceProof, ...]
     """Every sentence of the answer, in order, with its verdict and reason."""
     declined: bool
@@ -263,7 +245,6 @@ def _assemble_proof(judged: Sequence[tuple[_Part, _Verdict]], *, unsupported: Un
     proven = any(verdict in _STAYS for _, verdict in judged)
     stays = _select_remaining([verdict for _, verdict in judged], [part for part, _ in judged], unsupported)
     numbers: dict[CandidateQuote, int] = {}
-    kept: list[VerifiedSentence] = []
     written: list[tuple[_Part, str]] = []
     sentences: list[SentenceProof] = []
     for (part, verdict), stay in zip(judged, stays, strict=True):
@@ -276,23 +257,21 @@ def _assemble_proof(judged: Sequence[tuple[_Part, _Verdict]], *, unsupported: Un
         quoted = verdict is _Verdict.QUOTED
         text = f"{_own_words(part)}{note}" if quoted else append_note(part.text, note, part.block.kind)
         written.append((part, text))
-        kept.append(VerifiedSentence(render_numbers(text), cited, part.support.confidence if cited else 0.0))
         sentences.append(_explain(part, verdict, cited, stays=True))
-    doubted = [
-        RejectedSentence(part.text, part.support.reason)
-        for part, verdict in judged
-        if verdict in (_Verdict.DOUBTED, _Verdict.QUOTED)
-    ]
     text = render_numbers(StreamSanitizer(CitationResolver(())).resanitize(_join_parts(written)))
     if not all(f"[{number}]" in text for number in numbers.values()):
         # The remaining parts together look like a source list. An empty answer is better than half of one.
-        text, numbers, kept = "", {}, []
+        text, numbers = "", {}
         sentences = [replace(one, verdict="removed", reason=_ONLY_SOURCES, citations=()) for one in sentences]
+    doubted = [
+        said
+        for said, (_, verdict) in zip(sentences, judged, strict=True)
+        if verdict in (_Verdict.DOUBTED, _Verdict.QUOTED)
+    ]
     supported = sum(one.verdict == "kept" and bool(one.citations) for one in sentences)
     return Proof(
         text=text,
         citations=tuple(to_citation(quote.result, quote.start, quote.end, number=n) for quote, n in numbers.items()),
-        kept=tuple(kept),
         rejected=tuple(doubted),
         sentences=tuple(sentences),
         declined=any(verdict is _Verdict.LACKS for _, verdict in judged),
