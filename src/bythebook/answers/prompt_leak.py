@@ -5,7 +5,7 @@ complete. `PromptLeakFilter` works on the stream; `remove_prompt_leaks` works on
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 
 Run = tuple[str, ...]
@@ -43,12 +43,8 @@ def remove_prompt_leaks(answer: str, instructions: str, passages: Iterable[str])
 @lru_cache(maxsize=8)
 def _runs(instructions: str) -> frozenset[Run]:
     """All word n-grams of the instructions that identify them."""
-    return frozenset(_n_grams(instructions)) - frozenset(_n_grams(DECLINE))
-
-
-def _n_grams(text: str) -> Iterator[Run]:
-    words = _words(text)
-    return (tuple(words[at : at + _RECITED]) for at in range(len(words) - _RECITED + 1))
+    parts = map(_words, instructions.split(DECLINE))
+    return frozenset(tuple(words[at : at + _RECITED]) for words in parts for at in range(len(words) - _RECITED + 1))
 
 
 def _not_in_passages(runs: Iterable[Run], passages: Iterable[str]) -> frozenset[Run]:
