@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from bythebook.answers.claim_details import ClaimDetails, extract_details
-from bythebook.chunking.spans import Span, SpanKind, split_spans
+from bythebook.chunking.spans import Span, SpanKind, find_table_header, split_spans
 from bythebook.index.terms import Bm25Terms
 
 if TYPE_CHECKING:
@@ -422,8 +422,8 @@ def _find_places(result: RetrievalResult, words: Bm25Terms) -> Iterator[Candidat
 
 def _lead(result: RetrievalResult, block: Sequence[Span], *, before: Span, label: str) -> str:
     """What has to be read before a block: the term it explains, the introduction of a list, the header of a table."""
-    if block[0].kind is SpanKind.ROW and len(block) > 1:
-        return result.text[block[0].start : block[0].end]
+    if block[0].kind is SpanKind.ROW:
+        return find_table_header(result.text, block[-1].start, before=result.table_header).split("\n")[0]
     sentence = result.text[before.start : before.end] if before.kind is SpanKind.SENTENCE else ""
     introduces = block[0].kind is not SpanKind.SENTENCE or sentence.endswith(":")
     return sentence if introduces and sentence and len(sentence) <= _LONGEST_PLACE else label

@@ -8,9 +8,15 @@ from __future__ import annotations
 
 import random
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+_TABLES: dict[str, Any] = tomllib.loads((Path(__file__).parent / "swaps.toml").read_text(encoding="utf-8"))
+COMMON_FIRST = frozenset(_TABLES["first_words"].split())
+_SYNONYMS, _COMPARED = _TABLES["synonyms"], _TABLES["comparisons"]
 CODE = re.compile(
     r"(?<![\w/.-])(?:--?[a-z][\w-]+(?:=[\w.]+)?|\w+_\w+(?:\(\))?|[a-z]+[A-Z]\w+"
     r"|[A-Za-z]\w*(?:\.[A-Za-z_]\w*)+(?:\(\))?|\w+\(\)|\$\w+|[A-Z][a-z]+[A-Z]\w+"
@@ -19,14 +25,6 @@ CODE = re.compile(
 NAME = re.compile(r"(?<!^)(?<![.!?:] )\b[A-Z][\w-]*(?:[ ](?:[A-Z0-9][\w-]*|for(?= [A-Z])|of(?= [A-Z])))*")
 NUMBER = re.compile(
     r"(?<![\w.,-])\$?\d+(?:[.,]\d+)*(?![\w-]*[A-Za-z]{4})(?:\s?(?:%|GB|MB|KB|TB|ms|px|vCPUs?|GiB|MiB))?(?![\d])"
-)
-COMMON_FIRST = frozenset(
-    "The A An Your Each Every All This These Those Its Their Any Some No One In On At For To From With By When If That "
-    "Which Who Where While Because Unless Until Before After As Into Through Via During Between Within Without Over "
-    "Under Across Against Per Among About So And Or But Using Based You We They It There Users Customers Clients Data "
-    "Administrators Developers Applications Files Changes Most Many Several Both Only Other Another Use Also Such Once "
-    "Messages Services Users' Admins Organizations Errors Events Objects Values Images Tasks Features Permissions "
-    "Requests Resources Packages Tables Nodes Pods Containers Settings Backups Updates".split()
 )
 _CLAUSE_FIRST = re.compile(
     r"^(?P<word>If|When|Whenever|Because|Since|Although|Unless|Until|Once|Before|After|While"
@@ -51,59 +49,8 @@ _PLACES = re.compile(
     r"\b(?P<w>from|between) (?P<a>[^,.;]{2,40}?) (?P<x>to|and) (?P<b>[^,.;]{2,40}?)(?=[,.;])"
     r"|(?P<a2>\b[\w`.-]+(?: [\w`.-]+)?) (?P<w2>instead of|rather than|before|after|over) (?P<b2>[\w`.-]+(?: [\w`.-]+)?)"
 )
-_SYNONYMS = dict(
-    entry.strip().split(" = ")
-    for entry in (
-        "must = have to; cannot = is unable to; because = since; automatically = on its own;"
-        " multiple = several; in order"
-        " to = to; for example = for instance; requires = needs; provides = offers; contains ="
-        " includes; uses = makes use"
-        " of; using = by means of; create = make; creates = makes; delete = remove; modify = change; select = choose; "
-        "start = begin; stops = ends; fails = does not succeed; shows = displays; returns = gives back; run = execute; "
-        "ensure = make sure; specify = state; configure = set up; enable = turn on; disable = turn off; by default = "
-        "unless configured otherwise; allows you to = lets you; is required = is necessary; you"
-        " can = it is possible to;"
-        " You can = It is possible to; however = but; large = big; quickly = fast; often ="
-        " frequently; also = too; need "
-        "to = have to; called = named; same = identical; similar to = like; we = you; entire = whole; simply = just"
-    ).split(";")
-)
 _SYNONYM = re.compile(r"(?<![\w-])(" + "|".join(sorted(_SYNONYMS, key=len, reverse=True)) + r")(?![\w-])")
-_COMPARED = dict(
-    entry.strip().split(" = ")
-    for entry in (
-        "more than = less than; less than = more than; at least = at most; at most = at least; up"
-        " to = at least; before ="
-        " after; after = before; above = below; below = above; minimum = maximum; maximum ="
-        " minimum; first = last; last ="
-        " first; highest = lowest; lowest = highest; most = least; larger = smaller; smaller = larger; higher = lower; "
-        "lower = higher; longer = shorter; shorter = longer; faster = slower; slower = faster;"
-        " better = worse; greater = "
-        "smaller; earlier = later; later = earlier; more = less; fewer = more; increase = decrease; same = opposite"
-    ).split(";")
-)
 _COMPARING = re.compile(r"(?<![\w-])(" + "|".join(sorted(_COMPARED, key=len, reverse=True)) + r")(?![\w-])")
-_WIDER = (
-    (r"\b(?:may|might|could)\b", "will always"),
-    (r"\b(?:usually|typically|often|generally|sometimes|normally)\b", "always"),
-    (r"\b(?:some|many|most|several)\b", "all"),
-    (r"\bcan\b(?! not)", "must always"),
-    (r"\bshould\b", "must always"),
-    (r"\bfor example\b", "exclusively"),
-    (r"\bby default\b", "in every case"),
-    (r"\bonly (?=in|on|by|for|when|if|with|from|to)\b", "not only "),
-)
-_NEGATIONS = (
-    (r"\b(is|are|was|were|must|should|has|have|can|could|may|will) not\b", r"\1"),
-    (r"\b(?:cannot|can't)\b", "can"),
-    (r"\b(?:do not|don't|does not|doesn't) ", ""),
-    (r"\b(?:isn't|aren't)\b", "is"),
-    (r"\bwithout\b", "with"),
-    (r"\bnever\b", "always"),
-    (r"\b(is|are|was|were|could|should|would|will|may)\b(?! not)", r"\1 not"),
-    (r"\bcan\b(?! not)", "cannot"),
-    (r"\balways\b", "never"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +185,7 @@ def _move_condition(sentence: str, _: Surroundings, _chance: random.Random) -> s
 
 
 def _replace_words(sentence: str, _: Surroundings, _chance: random.Random) -> str:
-    return _SYNONYM.sub(lambda found: _SYNONYMS[found[0]], sentence)
+    return _SYNONYM.sub(lambda found: str(_SYNONYMS[found[0]]), sentence)
 
 
 def _leave_out(sentence: str, _: Surroundings, _chance: random.Random) -> str:
@@ -298,7 +245,7 @@ def _swap_by(table: Sequence[tuple[str, str]]) -> Change:
 
 
 def _compare_otherwise(sentence: str, _: Surroundings, _chance: random.Random) -> str:
-    return _COMPARING.sub(lambda found: _COMPARED[found[0]], sentence, count=1)
+    return _COMPARING.sub(lambda found: str(_COMPARED[found[0]]), sentence, count=1)
 
 
 def _drop_condition(sentence: str, _: Surroundings, chance: random.Random) -> str:
@@ -339,8 +286,8 @@ CHANGES: dict[str, Change] = {
     "number": _swap_from(numbers),
     "name": _swap_from(names),
     "code": _swap_from(code_terms),
-    "negation": _swap_by(_NEGATIONS),
-    "scope": _swap_by(_WIDER),
+    "negation": _swap_by(tuple(_TABLES["negations"].items())),
+    "scope": _swap_by(tuple(_TABLES["wider"].items())),
     "comparison": _compare_otherwise,
     "condition": _drop_condition,
     "addition": _add,
