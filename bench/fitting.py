@@ -1,12 +1,16 @@
 """Refits the weights of two rules: when the book covers a question, and when passages support a sentence.
 
 python -m bench.fitting refusal COLLECTIONS [--limit 400] [--seed 1] [--json]
-python -m bench.fitting proof COLLECTIONS [--limit N] [--json]
+python -m bench.fitting proof ENTAILMENT --made MADE.jsonl [--limit 1500] [--json]
 
-COLLECTIONS is the folder that docs/quality.md describes. Each rule is fitted to its collections together, every
-collection and both kinds in it weighing the same. Then, for each collection, what the weights reach on it that were
-fitted to the others alone: that is what the rule can be expected to do on a book nobody has seen. The weights in force
-are printed beside the fitted ones.
+COLLECTIONS is the folder that docs/quality.md describes, ENTAILMENT the folder of labelled pairs that
+training/README.md describes, and MADE.jsonl what training/minimal_pairs.py wrote. The rule of proof is fitted on the
+held-out parts of these two, with the model in the package; its weights are `RULE` and `RULE_WITHOUT_MODEL` in
+src/bythebook/answers/support.py.
+
+Each rule is fitted to its collections together, every collection and both kinds in it weighing the same. Then, for each
+collection, what the weights reach on it that were fitted to the others alone: that is what the rule can be expected to
+do on a book nobody has seen. The weights in force are printed beside the fitted ones.
 """
 
 from __future__ import annotations
@@ -15,8 +19,9 @@ import argparse
 import asyncio
 import json
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,10 +31,13 @@ from bythebook.evals import EvalRequest
 from bythebook.evals.datasets import load_dataset
 from bythebook.evals.proof import ClaimSet
 from bythebook.evals.refusal import auroc, split_questions, standalone_text
-from bythebook.evals.runner import open_dataset, without_deadlines
+from bythebook.evals.runner import open_dataset
 from bythebook.index import NO_FILTERS
+from bythebook.models import ENTAILMENT, ENTAILMENT_TOKENS, install
+from bythebook.models.cross_encoder import CrossEncoder, open_cross_encoder
 from bythebook.retrieval import evidence
 from bythebook.settings import Settings
+from training.data import is_held_out, read_labelled, read_made, sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,7 +54,6 @@ REFUSAL = (
     ("ray_docs_qa", {"strangers": "mtrag_cloud_pool"}),
     ("clapnq_dev", {"out_of_book": True}),
 )
-PROOF = ("wice/pairs.jsonl.gz", "fool_me_twice/pairs.jsonl.gz", "scifact")
 STEPS = 50
 
 
@@ -59,7 +66,21 @@ class Trial:
     turned_away: Numbers
 
 
-def fitted(trials: Sequence[Trial], *, ridge: float) -> Numbers:
+def fitted(trials: Sequence[Trial], *, ridge: float, signs: Numbers | None = None) -> Numbers:
+    """As `regressed`, without the features whose weight has another sign than `signs` says."""
+    kept = np.ones(trials[0].through.shape[1], dtype=bool)
+    while True:
+        cut = [Trial(one.name, one.through[:, kept], one.turned_away[:, kept]) for one in trials]
+        found = regressed(cut, ridge=ridge)
+        weights = np.zeros(len(kept) + 1)
+        weights[0], weights[1:][kept] = found[0], found[1:]
+        wrong = kept & (weights[1:] * signs < 0) if signs is not None else np.zeros_like(kept)
+        if not wrong.any():
+            return weights
+        kept &= ~wrong
+
+
+def regressed(trials: Sequence[Trial], *, ridge: float) -> Numbers:
     """The bias and weights of a logistic regression. All datasets, and both kinds in each, have equal weight."""
     sides = [side for trial in trials for side in (trial.through, trial.turned_away)]
     inputs = _with_bias(np.vstack(sides))
@@ -75,12 +96,19 @@ def fitted(trials: Sequence[Trial], *, ridge: float) -> Numbers:
     return weights
 
 
-def report(trials: Sequence[Trial], *, names: Sequence[str], in_force: Numbers, ridge: float) -> dict[str, Any]:
+def report(
+    trials: Sequence[Trial],
+    *,
+    names: Sequence[str],
+    in_force: Numbers,
+    ridge: float,
+    signs: Numbers | None = None,
+) -> dict[str, Any]:
     """The weights, and the results of fitted, current and held-out weights on each dataset."""
-    everywhere = fitted(trials, ridge=ridge)
+    everywhere = fitted(trials, ridge=ridge, signs=signs)
     reached = {}
     for trial in trials:
-        elsewhere = fitted([other for other in trials if other is not trial], ridge=ridge)
+        elsewhere = fitted([other for other in trials if other is not trial], ridge=ridge, signs=signs)
         tried = {"in_force": in_force, "fitted": everywhere, "fitted_elsewhere": elsewhere}
         reached[trial.name] = {name: _reached(trial, weights) for name, weights in tried.items()}
     shown = {"in_force": in_force, "fitted": everywhere}
@@ -138,28 +166,44 @@ async def _evidence(subject: BookUnderTest, questions: Sequence[EvalQuestion], n
 
 
 async def proof(given: argparse.Namespace) -> dict[str, Any]:
-    """Compare each claim by meaning, even if its words are sufficient."""
-    from bythebook.book import Book
-
+    """Both rules of proof: with the entailment model, and without it. What the model reads well needs no other rule,
+    so a weight with the wrong sign is nothing."""
     trials = []
-    settings = Settings.load({"data_dir": given.data_dir})
-    async with Book.open(without_deadlines(settings)) as book:
-        for name in PROOF:
-            wanted = EvalRequest(given.collections / name, settings, progress(name), limit=given.limit or sys.maxsize)
-            pairs = ClaimSet(wanted.path, choose=wanted.sample)
-            rows = []
-            for done, claim in enumerate(pairs.claims, start=1):
-                found = support.PassageMatcher(claim.passages, pairs).look_up(claim.text, named=())
-                texts = [found.sentence, found.quoted]
-                vectors = dict(zip(texts, [vector async for vector in book.reader.embed_documents(texts)], strict=True))
-                features = support.add_cosine(found, vectors).features
-                rows.append([getattr(features, known) for known in support.SupportFeatures.__slots__])
-                wanted.progress("reading", done, len(pairs.claims))
-            every = np.array(rows)
-            trials.append(Trial(wanted.dataset, every[pairs.labels == 1], every[pairs.labels == 0]))
+    opening = open_cross_encoder(install.find(Path(), ENTAILMENT), max_tokens=ENTAILMENT_TOKENS)
+    with TemporaryDirectory() as folder:
+        async with opening as model:
+            for name, pairs in (("labelled", read_labelled(given.collections)), ("made", read_made(given.made))):
+                held_out = sample([pair for pair in pairs if is_held_out(pair.quote)], seed=given.seed)
+                file = Path(folder) / f"{name}.jsonl"
+                rows = [{"claim": one.claim, "evidence": [one.quote], "label": one.label} for one in held_out]
+                file.write_text("".join(json.dumps(row) + "\n" for row in rows[: given.limit]), encoding="utf-8")
+                trials.append(await _proof_trial(name, ClaimSet(file), model))
     names = list(support.SupportFeatures.__slots__)
-    in_force = np.array([support.BIAS, *(getattr(support.WEIGHTS, name) for name in names)])
-    return report(trials, names=names, in_force=in_force, ridge=1e-3)
+    found: dict[str, Any] = {"weights": {}, "reached": {}}
+    for name, rule, first in (("with", support.RULE, 0), ("without", support.RULE_WITHOUT_MODEL, 1)):
+        cut = [Trial(one.name, one.through[:, first:], one.turned_away[:, first:]) for one in trials]
+        in_force = np.array([rule.bias, *(getattr(rule.weights, known) for known in names[first:])])
+        signs = np.array([1.0, 1.0, -1.0, -1.0])[first:]
+        part = report(cut, names=names[first:], in_force=in_force, ridge=1e-3, signs=signs)
+        for kind, values in part.items():
+            found[kind].update({f"{known}, {name} model": value for known, value in values.items()})
+    return found
+
+
+async def _proof_trial(name: str, claims: ClaimSet, model: CrossEncoder) -> Trial:
+    """The features of the place that is most likely to support each claim, if rules do not object to all places."""
+    sides: tuple[list[list[float]], list[list[float]]] = ([], [])
+    for done, claim in enumerate(claims.claims, start=1):
+        places = support.PassageMatcher(claim.passages, claims, entailment=model).look_up(claim.text, named=())
+        read = [one for one in places if one.quotes and not one.objection]
+        scores = await model.score([one.pair for one in read])
+        if read:
+            score, best = max(zip(scores, read, strict=True), key=lambda pair: pair[0])
+            features = replace(best.features, entailment=support.clip(score))
+            values = [getattr(features, known) for known in support.SupportFeatures.__slots__]
+            sides[not claim.supported].append(values)
+        progress(name)("reading", done, len(claims.claims))
+    return Trial(name, *(np.array(side) for side in sides))
 
 
 def progress(name: str) -> Callable[[str, int, int], None]:
@@ -176,6 +220,7 @@ def main() -> None:
     parser.add_argument("collections", type=Path)
     parser.add_argument("--limit", type=int)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--made", type=Path)
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
@@ -184,10 +229,10 @@ def main() -> None:
         print(json.dumps(found))
         return
     for name, weights in found["weights"].items():
-        print(f"{name:<9}", "  ".join(f"{known} {value:+.2f}" for known, value in weights.items()))
+        print(f"{name:<24}", "  ".join(f"{known} {value:+.2f}" for known, value in weights.items()))
     for name, tried in found["reached"].items():
         for how, figures in tried.items():
-            print(f"{name:<14} {how:<17}", "  ".join(f"{known} {value:.3f}" for known, value in figures.items()))
+            print(f"{name:<24} {how:<17}", "  ".join(f"{known} {value:.3f}" for known, value in figures.items()))
 
 
 if __name__ == "__main__":

@@ -51,7 +51,8 @@ async def ask(given: argparse.Namespace) -> None:
 def written(number: int, question: str, response: AgentResponse) -> Iterator[str]:
     """Format one answer."""
     yield f"\n## {number}. {question}\n"
-    yield f"{response.outcome}, {response.model}, confidence {response.metadata.confidence or 0:.2f}"
+    coverage, proven = response.metadata.coverage or 0, response.metadata.proven or 0
+    yield f"{response.outcome}, {response.model}, coverage {coverage:.2f}, proven {proven:.2f}"
     for sentence in response.metadata.proof:
         yield f"\n- **{sentence.verdict}** {' '.join(sentence.text.split())}"
         yield f"  - confidence {sentence.confidence:.2f}: {sentence.reason}; {'; '.join(sentence.checked)}"

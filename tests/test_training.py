@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bythebook.models.onnx_graph import quantize_matrix
 from training.changes import (
     Surroundings,
     change_condition,
@@ -23,7 +24,6 @@ from training.changes import (
 )
 from training.data import Pair, is_held_out, read_labelled, with_heading
 from training.evaluate import auroc
-from training.export import quantize
 from training.facts import Vocabulary, make_fact
 from training.minimal_pairs import MadePair, Passage, make_pairs
 from training.rewordings import change_voice, move_condition, resolve_pronoun, turn_comparison
@@ -163,7 +163,7 @@ def test_a_made_up_fact_has_a_claim_that_it_supports_and_another_one() -> None:
 def test_quantised_weights_are_within_half_a_step_of_the_weights() -> None:
     matrix = np.random.default_rng(1).normal(size=(40, 30)).astype(np.float32)
 
-    numbers, scale = quantize(matrix, axis=0, limit=64)
+    numbers, scale = quantize_matrix(matrix, axis=0, limit=64)
 
     assert np.abs(numbers).max() <= 64
     assert (np.abs(numbers * scale - matrix) <= scale / 2 + 1e-6).all()

@@ -6,22 +6,17 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bythebook.evals.swaps import close, code_terms, names, numbers, split_condition, uncapitalize
 from training.grammar import (
     BASES,
     Clause,
     active,
-    close,
-    code_terms,
     is_noun_phrase,
     is_plural,
-    names,
-    numbers,
     parse_clause,
     passive,
-    split_condition,
     subject_of,
     third_person,
-    uncapitalize,
 )
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from training.grammar import capitalize, close
+from bythebook.evals.swaps import capitalize, close
 
 if TYPE_CHECKING:
     import random

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from bythebook.evals.swaps import capitalize, close, uncapitalize
+
 VERBS = """
 accept access activate add adjust affect aggregate allocate allow analyze append apply approve archive assign attach
 authenticate authorize back block build bundle cache calculate call cancel cause change check clean clear clone close
@@ -261,80 +263,3 @@ def subject_of(sentence: str) -> str:
 
 
 CONJUNCTIONS = "if when whenever because since although unless until once before after while where as long as".split()
-_CLAUSE_FIRST = re.compile(
-    r"^(?P<word>If|When|Whenever|Because|Since|Although|Unless|Until|Once|Before|After|While"
-    r"|As long as) (?P<condition>[^,;:()]{8,110}), (?P<main>[^;:]{12,160})[.]$"
-)
-_CLAUSE_LAST = re.compile(
-    r"^(?P<main>[^;:,]{12,160}?),? (?P<word>if|when|whenever|because|although|unless|until|once"
-    r"|as long as|only if|only when) (?P<condition>[^,;:()]{8,110})[.]$"
-)
-
-
-def split_condition(sentence: str) -> tuple[str, str, str] | None:
-    """The conjunction, the subordinate clause and the main clause: "If A, B." and "B if A." give ("if", "A", "B")."""
-    found = _CLAUSE_FIRST.match(sentence) or _CLAUSE_LAST.match(sentence)
-    if not found or re.match(r"(?:and|or|but|then the)\b", found["main"]):
-        return None
-    main = re.sub(r"^then ", "", found["main"])
-    return found["word"].lower(), found["condition"], main
-
-
-_CODE = re.compile(
-    r"(?<![\w/.-])(?:--?[a-z][\w-]+(?:=[\w.]+)?|\w+_\w+(?:\(\))?|[a-z]+[A-Z]\w+"
-    r"|[A-Za-z]\w*(?:\.[A-Za-z_]\w*)+(?:\(\))?|\w+\(\)|\$\w+|[A-Z][a-z]+[A-Z]\w+"
-    r"|[A-Z]{3,}[A-Z0-9_]*)(?![\w/])"
-)
-_NAME = re.compile(r"(?<!^)(?<![.!?:] )\b[A-Z][\w-]*(?:[ ](?:[A-Z0-9][\w-]*|for(?= [A-Z])|of(?= [A-Z])))*")
-_NUMBER = re.compile(
-    r"(?<![\w.,-])\$?\d+(?:[.,]\d+)*(?![\w-]*[A-Za-z]{4})(?:\s?(?:%|GB|MB|KB|TB|ms|px|vCPUs?|GiB|MiB))?(?![\d])"
-)
-
-
-def code_terms(text: str) -> list[str]:
-    """Options, identifiers and calls in the text."""
-    return list(dict.fromkeys(_CODE.findall(text)))
-
-
-def names(text: str) -> list[str]:
-    """Capitalised names inside the sentences of the text."""
-    found = [
-        re.sub(r"^(?:The|This|You|For|See|Note|In|If|When|To|Use|Select|And|Or|A|An|With|On|Your|It|We) ?", "", name)
-        for name in _NAME.findall(text)
-    ]
-    return list(dict.fromkeys(name for name in found if len(name) > 2))
-
-
-def numbers(text: str) -> list[str]:
-    return list(dict.fromkeys(_NUMBER.findall(text)))
-
-
-def close(text: str) -> str:
-    """The text with single spaces, a capital at the beginning and a full stop."""
-    text = " ".join(text.split()).rstrip(" .,;:")
-    return capitalize(re.sub(r" ([,.;:])", r"\1", text)) + "."
-
-
-def capitalize(text: str) -> str:
-    return text[:1].upper() + text[1:] if text and not _is_term(text.split(maxsplit=1)[0]) else text
-
-
-def uncapitalize(text: str) -> str:
-    """The text as it stands inside a sentence: a word that is only capitalised for standing first is not."""
-    first = text.split(maxsplit=1)[0] if text.split() else ""
-    common = first.lower() in DETERMINERS or first.lower() in PREPOSITIONS or first in COMMON_FIRST
-    return text[:1].lower() + text[1:] if common else text
-
-
-COMMON_FIRST = set(
-    """
-    You We They It There Users Customers Administrators Developers Applications Clients Data Files Changes Most Many
-    Some Several Both Only Other Another  Use Using When If Because To Also These Such Once Each Messages Services
-    Users' Admins Organizations Errors Events Objects Values  Images Tasks Features Permissions Requests Resources
-    Packages Tables Nodes Pods Containers Settings Backups Updates
-    """.split()
-)
-
-
-def _is_term(word: str) -> bool:
-    return bool(_CODE.fullmatch(word)) or word[:1] in "`$-"

@@ -22,9 +22,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bythebook.evals.swaps import code_terms, names
 from training.changes import Surroundings, change
 from training.facts import Vocabulary, make_fact
-from training.grammar import BASES, code_terms, names
+from training.grammar import BASES
 from training.rewordings import frame, join, resolve_pronoun, reword
 
 if TYPE_CHECKING:

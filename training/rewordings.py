@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from bythebook.evals.swaps import capitalize, close, code_terms, split_condition, uncapitalize
 from training.grammar import (
     BASE_OF_GERUND,
     BASES,
     active,
-    capitalize,
-    close,
-    code_terms,
     gerund,
     is_noun_phrase,
     is_plural,
@@ -19,10 +17,8 @@ from training.grammar import (
     parse_clause,
     parse_passive,
     passive,
-    split_condition,
     subject_of,
     third_person,
-    uncapitalize,
 )
 
 if TYPE_CHECKING:

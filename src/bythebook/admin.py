@@ -13,7 +13,7 @@ from bythebook.index import backends
 from bythebook.index.catalog import Catalog
 from bythebook.index.generations import Generations, load_coverage
 from bythebook.index.provider import CATALOG_FILE, IndexSnapshot
-from bythebook.models import RERANKER
+from bythebook.models import ENTAILMENT, RERANKER
 from bythebook.models.install import is_installed
 from bythebook.retrieval.reranker import installed_reranker
 from bythebook.sources import Coverage, ExcludedPage, SkippedPage
@@ -119,7 +119,7 @@ def describe_models(cache: Path, identity: EmbedderId) -> tuple[ModelStatus, ...
             installed=is_installed(cache, spec),
             fallback=spec.fallback,
         )
-        for spec in (embedder, RERANKER)
+        for spec in (embedder, RERANKER, ENTAILMENT)
     )
 
 

@@ -16,7 +16,14 @@ from bythebook.conversations import Conversation, Conversations, Message
 from bythebook.embeddings.cache import CachedEmbedder
 from bythebook.embeddings.local import DEFAULT_MODEL, LOCAL_MODELS, LocalEmbedder, ModelFolder, installed_embedder
 from bythebook.embeddings.remote import open_remote_embedder
-from bythebook.errors import DeadlineExceeded, NotFound, QdrantConnectionError, RateLimited, Unavailable
+from bythebook.errors import (
+    ConfigurationError,
+    DeadlineExceeded,
+    NotFound,
+    QdrantConnectionError,
+    RateLimited,
+    Unavailable,
+)
 from bythebook.feedback import AnswerLogEntry, Feedback, GapReport, Rating, answer_log
 from bythebook.index import NO_FILTERS, Filters
 from bythebook.index.backends import IngestWorkspace, open_backend
@@ -26,6 +33,7 @@ from bythebook.qa.pipeline import AnswerPipeline
 from bythebook.qa.request import StageTimer
 from bythebook.retrieval.reranker import installed_reranker
 from bythebook.retrieval.retriever import Retriever
+from bythebook.telemetry import log
 from bythebook.upstream.deadline import Deadline
 
 if TYPE_CHECKING:
@@ -44,6 +52,7 @@ if TYPE_CHECKING:
     from bythebook.llm.config import AgentConfig
     from bythebook.llm.extractive_model import ExtractiveModel
     from bythebook.llm.generator import AnswerGenerator
+    from bythebook.models.cross_encoder import CrossEncoder
     from bythebook.models.runtime import PendingSession
     from bythebook.qa.suggestions import Introduction
     from bythebook.retrieval import RetrievalContext
@@ -87,10 +96,13 @@ class Book:
         self._pending_session = pending_session
         self._stack = AsyncExitStack()
         self._generator: AnswerGenerator | None = None
+        self._entailment: CrossEncoder | None = None
+        self._entailment_missing = False
         self._introduced: tuple[str, Introduction] | None = None
         self._database: Database | None = None
         self._conversations: Conversations | None = None
         self._database_lock = asyncio.Lock()
+        self._model_lock = asyncio.Lock()
         self._spool_folder = settings.data_dir / "asked"
         self._answer_log = answer_log.AnswerLog(self._open_ratings, questions=settings.log_unanswered)
 
@@ -251,12 +263,13 @@ class Book:
     async def conversation(self, session_id: str | None = None, *, user_id: str = "") -> Conversation:
         """The reader's conversation with this id, or a new conversation."""
         from bythebook.llm.context_budget import count_tokens
+        from bythebook.llm.prompts import build_instructions
 
         conversations = await self._open_conversations()
         if session_id is not None:
             return await conversations.load(session_id, user_id=user_id)
         config = self._agent_config
-        system = Message("system", config.system_prompt).with_token_count(count_tokens)
+        system = Message("system", build_instructions(config.system_prompt)).with_token_count(count_tokens)
         conversation = Conversation([system], user_id=user_id, model=config.model, max_history=config.max_history)
         await conversations.create(conversation)
         return conversation
@@ -277,6 +290,7 @@ class Book:
             self.retriever,
             self._agent_config,
             open_generator=self._open_generator,
+            open_entailment=self.open_entailment,
             open_conversations=self._open_conversations,
             answer_log=self._answer_log,
             suggest_questions=self._suggest_questions,
@@ -297,7 +311,9 @@ class Book:
 
     def evaluation_pipeline(self) -> AnswerPipeline:
         """Answers as readers get them, with the model if there is one. Records nothing."""
-        return replace(self.extractive_pipeline(), open_generator=self._open_generator)
+        return replace(
+            self.extractive_pipeline(), open_generator=self._open_generator, open_entailment=self.open_entailment
+        )
 
     def extractive_model(self) -> ExtractiveModel:
         """The book's own sentences as a model of the Agents SDK, for an agent of your own."""
@@ -371,6 +387,27 @@ class Book:
                 self._generator = AnswerGenerator(config, endpoint)
         return self._generator
 
+    async def open_entailment(self) -> CrossEncoder | None:
+        """The model that proves a model's sentences. None if it is missing: then a rule of terms proves less."""
+        async with self._model_lock:
+            return await self._find_entailment()
+
+    async def _find_entailment(self) -> CrossEncoder | None:
+        if self._entailment is None and not self._entailment_missing:
+            from bythebook.models import ENTAILMENT, ENTAILMENT_TOKENS, install
+            from bythebook.models.cross_encoder import open_cross_encoder
+
+            try:
+                model = install.find(self._settings.model_folder, ENTAILMENT)
+            except ConfigurationError as error:
+                self._entailment_missing = True
+                log("entailment_model_missing", reason=str(error))
+                return None
+            self._entailment = await self._stack.enter_async_context(
+                open_cross_encoder(model, max_tokens=ENTAILMENT_TOKENS)
+            )
+        return self._entailment
+
     async def database(self) -> Database:
         """The open database of this book: conversations, answer log, API keys and rate limits."""
         async with self._database_lock:
@@ -392,7 +429,8 @@ class Book:
 
     async def prepare(self) -> None:
         """Open the answer generator and the database now, so that the first question does not wait for them."""
-        await self._open_generator()
+        if await self._open_generator():
+            await self.open_entailment()
         await self._open_conversations()
 
     def snapshot(self) -> AbstractAsyncContextManager[IndexSnapshot]:

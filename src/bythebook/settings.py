@@ -158,6 +158,9 @@ class Settings:
         "", "The API key for OpenRouter, also read from OPENROUTER_API_KEY.", secret=True
     )
     groq_api_key: str = _setting("", "The API key for Groq, also read from GROQ_API_KEY.", secret=True)
+    system_prompt: str = _setting(
+        "", "Instructions for the model on tone, persona, language and scope. They are added to the rules of proof."
+    )
     temperature: float = _agent_option("temperature", "The sampling temperature of the model.")
     max_tokens: int = _agent_option("max_tokens", "The maximum length of a model's answer, in tokens.")
     context_window: int = _setting(
@@ -260,6 +263,8 @@ class Settings:
     def agent_config(self) -> AgentConfig:
         """The settings of the agent."""
         names = [entry.name for entry in fields(AgentConfig) if entry.name in FIELDS]
+        if not self.system_prompt.strip():
+            names.remove("system_prompt")
         return AgentConfig(**{name: getattr(self, name) for name in names})
 
     def embedder_config(self, embedder_id: str) -> EmbedderConfig:

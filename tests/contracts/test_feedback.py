@@ -38,7 +38,7 @@ def asked(
         outcome=outcome,
         generation="g000001",
         nearest=(FOG,),
-        confidence=0.2,
+        coverage=0.2,
         asked_at=BEGINNING + timedelta(minutes=minutes),
     )
 

@@ -101,7 +101,7 @@ async def test_unanswered_questions_are_recorded_with_and_without_a_session(open
     assert (unclear.question, unclear.outcome, unclear.nearest) == (UNCLEAR, "clarify", ())
     assert (no.question, no.outcome, no.id, no.conversation_id) == (REFUSED, "refused", responses[1].id, None)
     assert no.generation == responses[1].metadata.index_generation
-    assert no.confidence == responses[1].metadata.confidence
+    assert no.coverage == responses[1].metadata.coverage
     assert {link.title for link in responses[1].suggestions} <= {section.name for section in no.nearest}
 
 

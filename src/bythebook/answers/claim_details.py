@@ -1,133 +1,54 @@
-"""Numbers, names, identifiers and negations of a sentence: the details that one wrong word makes false.
+"""The details of a sentence that one wrong word makes false: numbers, units, names, identifiers, negations, conditions.
 
-Two sentences can share nearly all their words and still contradict each other by a year, a name or a "not". The
-details found here must also occur in the quote before the quote counts as proof.
+Two sentences can share nearly all their words and still contradict each other by a year, a name or a "not". Details
+are found word by word, and a word has a bounded length, so the time is linear in the length of the text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import lru_cache
 
-_UNITS = {
-    word: number
-    for number, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-        "seventeen eighteen nineteen".split()
-    )
-}
-_TENS = {
-    word: 10 * number for number, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)
-}
-_SCALES = {"hundred": 100.0, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "dozen": 12.0}
+_SMALL = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+_SPELLED = {word: float(number) for number, word in enumerate([*_SMALL.split(), "seventeen", "eighteen", "nineteen"])}
+_SPELLED |= {w: 10.0 * n for n, w in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
+_SPELLED |= {word: float(n) for n, word in enumerate("third fourth fifth sixth seventh eighth ninth tenth".split(), 3)}
+_SPELLED |= {"twice": 2.0, "both": 2.0}
+_SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "dozen": 12.0}
 _SCALES |= {f"{word}s": value for word, value in _SCALES.items()}
-_ORDINAL = re.compile(r"(?:st|nd|rd|th)$")
-_SHORT_YEAR = re.compile(r"\b((\d\d)\d\d)[-–](\d\d)\b")
-_ORDINALS = {
-    word: number
-    for number, word in enumerate(
-        "third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth".split(),
-        start=3,
-    )
-}
-_SPELLED = _UNITS | _TENS | _ORDINALS | {"twice": 2}
-
-_TOKEN = re.compile(r"\d[\d,]*(?:\.\d+)*(?:['’]?s|st|nd|rd|th)?\b|\d+|[^\W\d_]+(?:['’][^\W\d_]+)?")
-_IDENTIFIER = re.compile(
-    r"(?<![\w-])--?[a-z][\w-]+|@\w[\w.]*|\w+(?:[./:]\w+)*\(\)|[^\W\d]\w*(?:_\w+)+|[^\W\d]\w+(?:(?:\.|::)[^\W\d]\w+)+"
-    r"|[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+|[A-Z]+[a-z]+\d\w*"
-)
-_MEASURES = {
+_UNITS = {
     spelling: spellings.split("/")[0]
     for spellings in (
-        "percent/%/per cent", "s/sec/secs/second/seconds", "ms/millisecond/milliseconds", "minute/minutes/min/mins",
-        "hour/hours/h/hr/hrs", "day/days", "week/weeks", "month/months", "year/years", "decade/decades",
-        "century/centuries", "mm/millimetre/millimetres/millimeter/millimeters",
-        "cm/centimetre/centimetres/centimeter/centimeters", "m/metre/metres/meter/meters",
-        "km/kilometre/kilometres/kilometer/kilometers", "inch/inches", "ft/foot/feet", "mile/miles",
-        "g/gram/grams", "kg/kilogram/kilograms/kilo/kilos", "pound/pounds/lb/lbs", "tonne/tonnes/ton/tons",
-        "kb/kilobyte/kilobytes", "mb/megabyte/megabytes", "gb/gigabyte/gigabytes", "tb/terabyte/terabytes",
-        "bit/bits", "byte/bytes", "hz/hertz", "khz", "mhz", "ghz", "v/volt/volts", "w/watt/watts", "kw", "a/amp/amps",
-        "°c/celsius", "°f/fahrenheit", "degree/degrees/°", "dollar/dollars/usd", "euro/euros/eur",
+        "percent/%", "s/sec/secs/second/seconds", "ms/millisecond/milliseconds", "minute/minutes/min/mins",
+        "hour/hours/h/hr/hrs", "day/days", "week/weeks", "month/months", "year/years", "mm/millimeter/millimeters",
+        "cm/centimeter/centimeters", "m/metre/metres/meter/meters", "km/kilometre/kilometres/kilometer/kilometers",
+        "inch/inches", "ft/foot/feet", "mile/miles", "g/gram/grams", "kg/kilogram/kilograms", "pound/pounds/lb/lbs",
+        "kb/kilobyte/kilobytes", "mb/megabyte/megabytes", "gb/gigabyte/gigabytes", "tb/terabyte/terabytes", "bit/bits",
+        "byte/bytes", "hz/hertz", "khz", "mhz", "ghz", "v/volt/volts", "w/watt/watts", "degree/degrees/°", "fps",
+        "dollar/dollars/usd/$", "euro/euros/eur/€",
     )
     for spelling in spellings.split("/")
 }  # fmt: skip
-_QUANTITY = re.compile(
-    rf"(?<![\w.])(\d[\d,]*(?:\.\d+)?)[\s-]?({'|'.join(sorted(map(re.escape, _MEASURES), key=len, reverse=True))})(?!\w)"
-)
-_SPELLED_QUANTITY = re.compile(
-    rf"\b((?:{'|'.join([*_UNITS, *_TENS])})(?:[\s-](?:{'|'.join([*_UNITS, *_TENS, *_SCALES])}))*)[\s-]"
-    rf"({'|'.join(sorted((m for m in map(re.escape, _MEASURES) if len(m) > 2), key=len, reverse=True))})(?!\w)"
-)
-_CODE = re.compile(r"`([^`\n]+)`")
-_NAME = re.compile(r"(?<![\w/.-])[^\W\d_a-z][\w’'-]*(?:\.(?=[^\W\d_a-z]\.))?")
-_FIRST = re.compile(r"(?:^|[.!?:]\s+|\n\s*(?:[-*+|]\s+)?)[\"'“‘(*_]*(\w+)")
-
-_NEGATIONS = frozenset(
-    "no not never none neither nor nobody nothing nowhere without cannot unable hardly scarcely".split()
-)
+_NEGATIONS = frozenset("no not never neither nor nobody nothing nowhere without cannot unable impossible".split())
 _DENIED = 5
 """How many words after a "not" it negates."""
 _TELLING = 4
 """Shorter words are too common to be negated. Longer words are compared by this many leading letters."""
-_OPPOSITES = (
-    "more - less/fewer",
-    "most - least/fewest",
-    "before/prior/earlier - after/later/following",
-    "first - last/second",
-    "above/over/exceeds/exceeded/beyond - below/under/beneath",
-    "increase/increases/increased/increasing - decrease/decreases/decreased/decreasing/reduce/reduces/reduced",
-    "rise/rises/rose/grow/grows/grew/gain/gained - fall/falls/fell/shrink/shrinks/drop/drops/dropped/declined",
-    "higher/high/highest - lower/low/lowest",
-    "larger/large/largest/bigger/big/biggest/greater/greatest - smaller/small/smallest/lesser",
-    "longer/long/longest - shorter/short/shortest",
-    "faster/fast/fastest/quickly - slower/slow/slowest/slowly",
-    "always - never/sometimes/rarely",
-    "all/every/each/entire - none/some/few/part",
-    "minimum/min - maximum/max",
-    "enable/enables/enabled/allow/allows/allowed - disable/disables/disabled/forbid/forbids/forbidden/prevent",
-    "start/starts/started/begin/begins/began/open/opens/opened - stop/stops/stopped/end/ends/ended/close/closed",
-    "add/adds/added/include/includes/included - remove/removes/removed/exclude/excludes/excluded/delete/deletes",
-    "true/success/succeed/succeeds/succeeded/pass/passes - false/failure/fail/fails/failed",
-    "win/wins/won/victory - lose/loses/lost/defeat/defeated",
-    "accept/accepts/accepted/approve/approved - reject/rejects/rejected/refuse/refused/declined/denied",
-    "required/mandatory/must - optional/optionally",
-    "public - private",
-    "mutable - immutable",
-    "synchronous/sync/blocking - asynchronous/async",
-    "north/northern - south/southern",
-    "east/eastern - west/western",
-    "male/man/men/father/son/brother/husband/king/boy - female/woman/women/mother/daughter/sister/wife/queen/girl",
-    "alive/living/born - dead/died/deceased",
-    "early - late",
-    "old/older/oldest - young/younger/youngest/new/newer/newest",
-    "positive/good/better/best/praised/successful - negative/bad/worse/worst/criticized/criticised/unsuccessful",
-    "same/similar/identical - different/opposite/differs",
-    "single/only/sole/alone - multiple/several/many/both",
-    "left - right",
-    "inside/internal/within - outside/external",
-    "parent - child",
-    "input/inputs/read/reads/receive/receives/received - output/outputs/write/writes/written/send/sends/sent",
-    "buy/buys/bought/purchase/purchased - sell/sells/sold",
-    "rich/wealthy - poor",
-    "strong/stronger - weak/weaker",
-    "hot/hotter/warm - cold/colder/cool",
+_LONGEST_WORD = 100
+_CODE = re.compile(r"`([^`\n]{1,200})`")
+_NUMBER = re.compile(r"[$€<>~=v+±-]{0,3}(\d[\d,]*(?:\.\d+)*)(?:x\b|st\b|nd\b|rd\b|th\b|s\b)?-?([a-z%°]*)")
+_INNER_NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)*(?!\w)")
+_AROUND = "\"'“”‘’()[]{},;:!?*_.`…|<>"
+_CODE_WORD = re.compile(
+    r"--?[A-Za-z][\w-]*|@\w[\w.]*|[\w.:/]+\(\)|\w+_\w+|_+\w+|\w+(?:(?:\.|::)[A-Za-z_]\w+)+|[a-z]+[A-Z]\w*"
+    r"|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+|[A-Z]+[a-z]+\d\w*"
 )
-
-
-def _leanings() -> dict[str, frozenset[int]]:
-    """Maps each word to its antonym pairs: positive for the left side, negative for the right side."""
-    sides: dict[str, set[int]] = {}
-    for index, pair in enumerate(_OPPOSITES, start=1):
-        for sign, words in zip((1, -1), pair.split(" - "), strict=True):
-            for word in words.split("/"):
-                sides.setdefault(word, set()).add(sign * index)
-    return {word: frozenset(signed) for word, signed in sides.items()}
-
-
-_LEANINGS = _leanings()
+_NOT_WORDS = re.compile(r"[^\w.:/@-]")
+_WORDS = re.compile(r"\w+")
+_SENTENCE_END = ".!?:|"
+_PLAIN = str.maketrans("’‐‑–—", "'----")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,21 +59,19 @@ class ClaimDetails:
     digits: frozenset[str]
     """Numbers written in digits."""
     quantities: frozenset[tuple[str, str]]
-    """Numbers with their unit of measure: 40 % equals 40 percent."""
+    """Numbers with their unit: 40 % equals 40 percent."""
     names: frozenset[str]
     """Capitalised words in lower case, except words that are capitalised only because they start a sentence."""
     identifiers: frozenset[str]
-    words: frozenset[str]
-    """Every word in lower case. Names are looked up here."""
+    words: tuple[str, ...]
+    """Every word in lower case, in order."""
     text: str
-    """The whole text in lower case. Identifiers are looked up here."""
+    """The whole text in lower case with single spaces. Identifiers are looked up here."""
     denied: frozenset[str]
     """Leading letters of the words after a "not"."""
-    leanings: frozenset[int]
-    """The sides taken in antonym pairs."""
 
     def numbers_not_in(self, other: ClaimDetails) -> frozenset[str]:
-        return frozenset(number for number in self.numbers - other.numbers if not self._implies(number, other))
+        return self.numbers - other.numbers
 
     def measured_otherwise_in(self, other: ClaimDetails) -> bool:
         """True if a number has one unit here and only other units there."""
@@ -160,20 +79,18 @@ class ClaimDetails:
         return any(number in there for number, _ in self.quantities - other.quantities)
 
     def names_not_in(self, other: ClaimDetails) -> frozenset[str]:
-        return frozenset(name for name in self.names - other.words if not _has_variant(name, other.words))
+        known = frozenset(other.words)
+        stems = {word[:_TELLING] for word in known if len(word) >= _TELLING}
+        return frozenset(name for name in self.names - known if len(name) < _TELLING or name[:_TELLING] not in stems)
 
     def identifiers_not_in(self, other: ClaimDetails) -> frozenset[str]:
-        return frozenset(name for name in self.identifiers - other.identifiers if name not in other.text)
+        return frozenset(name for name in self.identifiers - other.identifiers if not _stands_in(name, other.text))
 
     def denies(self, other: ClaimDetails) -> bool:
         """True if a shared word is negated in exactly one of the two texts."""
         here = any(word[:_TELLING] in self.denied for word in other.words)
         there = any(word[:_TELLING] in other.denied for word in self.words)
         return here != there
-
-    def opposes(self, other: ClaimDetails) -> bool:
-        """True if the other text has the antonym of a word here, and not the word."""
-        return any(-leaning in other.leanings and leaning not in other.leanings for leaning in self.leanings)
 
     def compared_with(self, other: ClaimDetails) -> Iterator[str]:
         """Describe each detail and whether the other text contains it."""
@@ -185,153 +102,135 @@ class ClaimDetails:
         for kind, (every, missing) in gone.items():
             for one in sorted(every):
                 yield f"{kind} {one}: {'missing' if one in missing else 'found'}"
-        for number, measure in sorted(self.quantities):
+        for number, unit in sorted(self.quantities):
             elsewhere = any(number == there for there, _ in other.quantities)
-            found = "found" if (number, measure) in other.quantities else "another measure" if elsewhere else "missing"
-            yield f"measure {number} {measure}: {found}"
-
-    def _implies(self, number: str, other: ClaimDetails) -> bool:
-        """Match a decade or century by one of its years, and a bound by a number beyond it."""
-        if number.endswith("s"):
-            years = [there for there in other.numbers if len(there) == 4]
-            start = number.rstrip("'s").rstrip("0")
-            return any(year.startswith(start) or (len(start) == 1 and year[2] == start) for year in years)
-        beyond = _bound(number, self.text)
-        return beyond != 0 and any((value - float(number)) * beyond > 0 for value in _values(other.numbers))
+            found = "found" if (number, unit) in other.quantities else "another measure" if elsewhere else "missing"
+            yield f"measure {number} {unit}: {found}"
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=2048)
 def extract_details(text: str) -> ClaimDetails:
-    """Extract the details of a sentence or a passage."""
-    full_years = _SHORT_YEAR.sub(r"\1 \2\3", text)
-    lower = [match[0].replace("’", "'").lower() for match in _TOKEN.finditer(full_years)]
+    """Extract the details of a sentence or a quote."""
+    raw = [word for word in text.translate(_PLAIN).split() if word.strip(_AROUND) or word[0].isdigit()]
+    cores = [word.strip(_AROUND) for word in raw]
+    lower = [core.lower().removesuffix("'s") for core in cores]
+    found = _NumberReader().read(lower)
     return ClaimDetails(
-        numbers=frozenset(_numbers(lower)),
-        digits=frozenset(_numbers([word for word in lower if word[0].isdigit()])),
-        quantities=frozenset(_quantities(text.lower())),
-        names=frozenset(_names(text)),
-        identifiers=frozenset(_identifiers(text)),
-        words=frozenset(part for word in lower for part in (word, word.removesuffix("'s"))),
-        text=text.lower(),
+        numbers=frozenset(found.numbers),
+        digits=frozenset(found.digits),
+        quantities=frozenset(found.quantities),
+        names=frozenset(_names(raw, cores)),
+        identifiers=frozenset(_identifiers(text, cores)),
+        words=tuple(part for word in lower for part in _parts(word)),
+        text=" ".join(text.lower().split()),
         denied=frozenset(_negated_stems(lower)),
-        leanings=frozenset(leaning for word in lower for leaning in _LEANINGS.get(word, ())),
     )
 
 
-def merge_details(parts: Iterable[ClaimDetails]) -> ClaimDetails:
-    """Merge the details of several texts."""
-    every = list(parts)
-    sets = [known.name for known in fields(ClaimDetails) if known.name != "text"]
-    return ClaimDetails(
-        text="\n".join(part.text for part in every),
-        **{name: frozenset().union(*(getattr(part, name) for part in every)) for name in sets},
-    )
+def _parts(word: str) -> Iterator[str]:
+    """The word and, if it is a compound, its parts."""
+    yield word
+    if len(word) <= _LONGEST_WORD and not word.isalnum():
+        parts = re.split(r"[\W_]+", word)
+        if len(parts) > 1:
+            yield from filter(None, parts)
 
 
-def _numbers(tokens: list[str]) -> Iterator[str]:
-    """Every number, in words or digits; "two hundred" and "3 million" are one number each."""
-    spelled = _Spelled()
-    for word in tokens:
-        token = _ORDINAL.sub("", word) if word[0].isdigit() else word
-        if not token[0].isdigit():
-            yield from spelled.read(token)
-            continue
-        yield from spelled.done()
-        if token.endswith("s") or (value := _value(token)) is None:
-            yield token
-        else:
-            spelled.begin(value)
-    yield from spelled.done()
+@dataclass(slots=True)
+class _NumberReader:
+    """Reads the numbers of a text word by word. "Two hundred" and "3 million" are one number each."""
 
+    numbers: list[str] = field(default_factory=list)
+    digits: list[str] = field(default_factory=list)
+    quantities: list[tuple[str, str]] = field(default_factory=list)
+    pending: float | None = None
+    """A number that the next word may continue, or give a unit."""
 
-def _negated_stems(tokens: list[str]) -> Iterator[str]:
-    for index, token in enumerate(tokens):
-        if token in _NEGATIONS or token.endswith("n't"):
-            behind = (word[:_TELLING] for word in tokens[index + 1 : index + 1 + _DENIED])
-            yield from (word for word in behind if len(word) == _TELLING)
+    def read(self, words: list[str]) -> _NumberReader:
+        for word in words:
+            for part in word.split("-") if word.count("-") == 1 else [word]:
+                self._read_word(part[:_LONGEST_WORD])
+        self._end("")
+        return self
 
-
-class _Spelled:
-    """Accumulates a spelled-out number word by word."""
-
-    def __init__(self) -> None:
-        self._value: float | None = None
-
-    def begin(self, value: float) -> None:
-        self._value = value
-
-    def read(self, word: str) -> Iterator[str]:
-        value = self._value
-        if word in _SCALES and value is not None:
-            self._value = value * _SCALES[word]
-        elif word in _SPELLED and value is not None and value >= 20 and value % 10 == 0:
-            self._value = value + _SPELLED[word]
+    def _read_word(self, word: str) -> None:
+        match = _NUMBER.fullmatch(word)
+        if match is None and self._continues(word):
+            return
+        self._end(word)
+        if match:
+            self._read_digits(match[1].rstrip(",").replace(",", ""), unit=match[2])
+        elif any(map(str.isdigit, word)):
+            inner = [found[0].rstrip(",").replace(",", "") for found in _INNER_NUMBER.finditer(word)]
+            self.digits += inner
+            self.numbers += inner
         elif word in _SPELLED or word in _SCALES:
-            yield from self.done()
-            self._value = _SPELLED.get(word, _SCALES.get(word, 0))
-        elif not (word == "and" and value is not None and value >= 100 and value % 100 == 0):
-            yield from self.done()
+            self.pending = _SPELLED.get(word, _SCALES.get(word, 0.0))
 
-    def done(self) -> Iterator[str]:
-        # "One" is rarely a count.
-        if self._value is not None and self._value != 1:
-            yield f"{self._value:.15g}"
-        self._value = None
+    def _continues(self, word: str) -> bool:
+        value = self.pending
+        if value is None:
+            return False
+        if word in _SCALES:
+            self.pending = value * _SCALES[word]
+        elif value >= 20 and value % 10 == 0 and word in _SPELLED:
+            self.pending = value + _SPELLED[word]
+        else:
+            return word == "and" and value >= 100
+        return True
 
+    def _read_digits(self, plain: str, *, unit: str) -> None:
+        if plain.count(".") > 1 or (unit and unit not in _UNITS):
+            self.numbers.append(plain + unit)
+            self.digits.append(plain + unit)
+            return
+        self.pending = float(plain)
+        # A version such as 3.10 is not 3.1.
+        self.digits.append(plain if "." in plain else f"{self.pending:.15g}")
+        self.numbers.append(self.digits[-1])
+        if unit:
+            self.quantities.append((f"{self.pending:.15g}", _UNITS[unit]))
 
-def _value(token: str) -> float | None:
-    """Parse digits; None for tokens that are not a single number, such as the version 1.2.3."""
-    try:
-        return float(token.rstrip(",").replace(",", ""))
-    except ValueError:
-        return None
-
-
-def _quantities(text: str) -> Iterator[tuple[str, str]]:
-    for match in _QUANTITY.finditer(text):
-        if (value := _value(match[1])) is not None:
-            yield f"{value:.15g}", _MEASURES[match[2]]
-    for match in _SPELLED_QUANTITY.finditer(text):
-        for number in _numbers(re.split(r"[\s-]", match[1])):
-            yield number, _MEASURES[match[2]]
-
-
-def _values(numbers: frozenset[str]) -> Iterator[float]:
-    return (value for number in numbers if (value := _value(number)) is not None)
-
-
-def _bound(number: str, text: str) -> int:
-    """1 if the text states a lower bound ("over N"), -1 for an upper bound ("under N"), 0 for the exact number."""
-    digits = rf"\W+(?:\w+\W+)?{re.escape(number)}(?![\d.,]*\d)"
-    if _value(number) is None:
-        return 0
-    if re.search(rf"\b(?:over|more than|above|exceeds?|exceeding|beyond|at least|greater than){digits}", text):
-        return 1
-    return -int(bool(re.search(rf"\b(?:under|less than|fewer than|below|at most|up to|smaller than){digits}", text)))
+    def _end(self, word: str) -> None:
+        """The number is complete, and `word` follows it."""
+        if self.pending is not None:
+            value = f"{self.pending:.15g}"
+            # "One" is rarely a count.
+            self.numbers += [value] if self.pending != 1 else []
+            self.quantities += [(value, _UNITS[word])] if word in _UNITS else []
+            self.pending = None
 
 
-def _has_variant(name: str, words: frozenset[str]) -> bool:
-    """True if a word with the same stem occurs (Libya, Libyan), or every part of a hyphenated name."""
-    if "-" in name:
-        return all(part in words or _has_variant(part, words) for part in name.split("-") if part)
-    return len(name) >= 4 and any(word.startswith(name) or (len(word) >= 4 and name.startswith(word)) for word in words)
+def _negated_stems(words: list[str]) -> Iterator[str]:
+    for index, word in enumerate(words):
+        if word in _NEGATIONS or word.endswith("n't"):
+            behind = (other[:_TELLING] for other in words[index + 1 : index + 1 + _DENIED])
+            yield from (stem for stem in behind if len(stem) == _TELLING)
 
 
-def _names(text: str) -> Iterator[str]:
-    opening = {match.start(1) for match in _FIRST.finditer(text)}
-    for match in _NAME.finditer(text):
-        if match.start() not in opening and match[0] != "I":
-            name = match[0].replace("’", "'").lower()
-            if bare := name.removesuffix("'s").strip("'-."):
-                yield bare
+def _names(raw: list[str], cores: list[str]) -> Iterator[str]:
+    opening = True
+    for word, core in zip(raw, cores, strict=True):
+        if not opening and core[:1].isupper() and core != "I" and len(core) <= _LONGEST_WORD:
+            yield core.lower().removesuffix("'s")
+        opening = word[-1] in _SENTENCE_END or word in ("-", "*", "+", "|")
 
 
-def _identifiers(text: str) -> Iterator[str]:
-    for match in _CODE.finditer(text):
-        yield _normalize_identifier(match[1])
-    for match in _IDENTIFIER.finditer(text):
-        yield _normalize_identifier(match[0])
+def _identifiers(text: str, cores: list[str]) -> Iterator[str]:
+    quoted = [match[1] for match in _CODE.finditer(text)]
+    for one in (*quoted, *(core for core in cores if len(core) <= _LONGEST_WORD and _CODE_WORD.fullmatch(core))):
+        if normal := " ".join(one.lower().split()).strip(".,;:").removesuffix("()"):
+            yield normal
 
 
-def _normalize_identifier(identifier: str) -> str:
-    return identifier.strip().removesuffix("()").strip(".,;:").lower()
+def _stands_in(name: str, text: str) -> bool:
+    """True if the text has the name, and not only inside a longer word. In a piece of code only its words count."""
+    if _NOT_WORDS.search(name):
+        name, text = (f" {' '.join(_WORDS.findall(one))} " for one in (name, text))
+    at = text.find(name)
+    while at >= 0:
+        before, after = text[at - 1 : at], text[at + len(name) : at + len(name) + 1]
+        if not (before.isalnum() and name[0].isalnum()) and not (after.isalnum() and name[-1].isalnum()):
+            return True
+        at = text.find(name, at + len(name))
+    return False

@@ -10,6 +10,9 @@ from functools import lru_cache
 
 Run = tuple[str, ...]
 
+DECLINE = "I don't have information about that in the book content"
+"""What the prompt asks a model to say when the passages have no answer. It is no secret: a model must be able to."""
+
 
 _WORD = re.compile(r"[^\W_]+")
 _SENTENCE = re.compile(r"(?:(?![.!?:]\s|\n).)*(?:[.!?:]\s|\n|\Z)", re.DOTALL)
@@ -40,8 +43,8 @@ def remove_prompt_leaks(answer: str, instructions: str, passages: Iterable[str])
 @lru_cache(maxsize=8)
 def _runs(instructions: str) -> frozenset[Run]:
     """All word n-grams of the instructions that identify them."""
-    words = _words(instructions)
-    return frozenset(tuple(words[at : at + _RECITED]) for at in range(len(words) - _RECITED + 1))
+    parts = map(_words, instructions.split(DECLINE))
+    return frozenset(tuple(words[at : at + _RECITED]) for words in parts for at in range(len(words) - _RECITED + 1))
 
 
 def _not_in_passages(runs: Iterable[Run], passages: Iterable[str]) -> frozenset[Run]:

@@ -306,8 +306,9 @@ class StreamSanitizer:
 
     def _parenthesis_to_read(self) -> int:
         """Length of the parenthesis to examine: up to the first word after it, if it may be a citation."""
-        inner = self._held[1:].lstrip().lower()
-        if not inner or any(word.startswith(inner) for word in _MAY_CITE):
+        inner = self._held[1:_LONGEST_PARENTHESIS].lstrip().lower()
+        short = len(self._held) < _LONGEST_PARENTHESIS
+        if short and any(word.startswith(inner) for word in _MAY_CITE):
             self._wait()
         if not _PARENTHESIS.match(self._held):
             return 1

@@ -1,10 +1,13 @@
-"""Verification: every sentence of a model's answer needs a quote from the retrieved passages, or it is removed.
+"""Verification: every sentence of a model's answer needs a place in the retrieved passages that proves it.
+
+A sentence that is not proven gives way to the book's own words: the quote that comes nearest to it, verbatim and in
+quotation marks. Where nothing comes near, or the quote is in the answer already, the sentence is removed.
 
 Parts that claim nothing themselves:
 
 - A heading, an introduction ("Here is how:") or a phrase ("In summary,") stays or goes with the part it belongs to.
 - A sentence that says the book lacks something cannot be quoted. It stays beside verified sentences. If nothing else is
-  left, `declined` is true and the caller refuses the question.
+  proven, `declined` is true and the caller refuses the question.
 
 The answer's Markdown is parsed into blocks, verified sentence by sentence, and assembled again.
 """
@@ -26,38 +29,44 @@ from bythebook.answers.citation_markers import (
     render_numbers,
     strip_marks,
 )
+from bythebook.answers.code_comparison import code_difference, nearest_code
 from bythebook.answers.markdown_scanner import Fence
 from bythebook.answers.sanitizer import StreamSanitizer, sanitize
-from bythebook.answers.support import CandidateQuote, PassageMatcher, Support, TermWeights, compare_by_meaning
+from bythebook.answers.support import CandidateQuote, PassageMatcher, Support, TermWeights
 from bythebook.chunking.sentences import split_sentences
 from bythebook.retrieval import Citation, RetrievalResult, to_citation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from bythebook.embeddings import Embedder
+    from bythebook.models.cross_encoder import CrossEncoder
 
     Unsupported = Literal["remove", "mark"]
-
-    from collections.abc import Iterator
 
 
 UNVERIFIED = "[unverified]"
 _ONLY_SOURCES = "what would stay is nothing but a list of sources"
-_CODE_QUOTED = 0.7
-"""Minimum share of a code block that a passage must contain. Readers run code unchanged, so similarity is not
-enough.
-"""
 _LONGEST_INTRODUCTION = 14
+_LONGEST_LABEL = 6
+"""In words. A longer line in bold is a sentence."""
+_MOST_PARTS = 400
+"""Sentences, rows and code blocks of one answer that are verified. No model writes more."""
 
 _LACKS = re.compile(
     r"\b(?:book|passages?|documentation|docs|context|pages?|sources?|text|manual|course|sections?|excerpts?|material)\b"
     r"[^.]{0,60}\b(?:not|n['’]t|no|lacks?)\b[^.]{0,30}"
     r"\b(?:mention|say|cover|contain|provide|include|specif|discuss|describe|explain|address|give|state|information)"
-    r"|\b(?:i|we) (?:do not|don['’]t|could not|couldn['’]t|cannot|can['’]t|did not|didn['’]t) "
-    r"(?:have|find|see|know|answer|provide|determine)\b"
-    r"|\b(?:no|not enough|insufficient) (?:further |specific |more )?information\b"
-    r"|\bnot (?:covered|mentioned|specified|discussed)\b",
+    r"|\b(?:i|we) (?:do not|don['’]t|could not|couldn['’]t|cannot|can['’]t|did not|didn['’]t|(?:was|am) unable to) "
+    r"(?:have|find|see|know|answer|provide|determine|locate)\b"
+    r"|\b(?:no|not enough|insufficient) (?:further |specific |more )?(?:information|mention)\b"
+    r"|\bnot (?:covered|mentioned|specified|discussed|described|addressed)\b"
+    # The other languages of the widget: German, French, Spanish and Arabic.
+    r"|\bkeine (?:angaben?|informationen?|hinweise?)\b"
+    r"|\bnicht (?:erwähnt|enthalten|beschrieben|behandelt|angegeben|beantworten)\b"
+    r"|\b(?:erwähn|enthalt|enthält|behandel)\w*[^.]{0,40}\bnicht\b"
+    r"|\b(?:n['’]|ne )(?:mentionn|contien|fourni|précis|dispos|parl|trouv|abord|ai|y a)\w*[^.]{0,20}\b(?:pas|aucune?)\b"
+    r"|\bno (?:se )?(?:menciona|contien|tengo|hay|encuentr|encontr|dispon|aparec|incluy|habla)\w*"
+    r"|(?:لا توجد معلومات|ليس لدي|ليست لدي|لا (?:يذكر|تذكر|يحتوي|تحتوي|يتناول|تتناول)|لم (?:يذكر|تذكر|أجد))",
     re.IGNORECASE,
 )
 _SAYS_NOTHING = frozenset(
@@ -74,21 +83,7 @@ _BOLD = re.compile(r"(\*\*|__).{1,80}\1:?|(\*\*|__).{1,80}:\2")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?|\d+")
 
 
-@dataclass(frozen=True, slots=True)
-class VerifiedSentence:
-    """A sentence that stays, with its citation numbers."""
-
-    text: str
-    numbers: tuple[int, ...]
-    confidence: float
-
-
-@dataclass(frozen=True, slots=True)
-class RejectedSentence:
-    """A sentence that no passage supports, with the reason."""
-
-    text: str
-    reason: str
+_LONGEST_DECLINE = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +93,14 @@ class Proof:
     text: str
     """Markdown with citations [1], [2] in order of appearance. Empty if nothing was verified."""
     citations: tuple[Citation, ...]
-    kept: tuple[VerifiedSentence, ...]
-    rejected: tuple[RejectedSentence, ...]
-    """Sentences that were removed or marked as unverified."""
+    rejected: tuple[SentenceProof, ...]
+    """Claims that were removed, replaced by a quote, or marked as unverified."""
     sentences: tuple[SentenceProof, ...]
     """Every sentence of the answer, in order, with its verdict and reason."""
     declined: bool
     """True if the model said that the book does not cover the question."""
+    share: float
+    """The share of the answer's claims that are proven."""
     milliseconds: float
 
     @property
@@ -115,10 +111,15 @@ class Proof:
 
 class _Verdict(Enum):
     PROVEN = auto()
+    QUOTED = auto()
+    """Not proven; the book's own words stand in its place."""
     DOUBTED = auto()
     LACKS = auto()
     EMPTY = auto()
     """Claims nothing: stays or goes with its neighbours."""
+
+
+_STAYS = (_Verdict.PROVEN, _Verdict.QUOTED)
 
 
 async def prove(
@@ -126,22 +127,48 @@ async def prove(
     results: Sequence[RetrievalResult],
     *,
     snapshot: TermWeights,
-    embedder: Embedder,
+    entailment: CrossEncoder | None = None,
     unsupported: Unsupported = "remove",
+    cut_off: bool = False,
 ) -> Proof:
-    """Verify every sentence of the answer against the retrieved passages."""
+    """Verify every sentence of the answer against the retrieved passages. `cut_off`: its end is missing."""
     started = time.perf_counter()
-    desk = PassageMatcher(results, snapshot)
-    parts = [
-        _Part(block, one.text, desk.look_up(_body(one.text, block.kind), named=one.named))
-        for block in parse_blocks(sanitize(answer, CitationResolver(results, aliases=answer)))
-        for one in block.said
-    ]
-    claims = [part for part in parts if part.claims]
-    read_closely = await compare_by_meaning([part.support for part in claims], embedder)
-    closely = dict(zip(map(id, claims), read_closely, strict=True))
-    judged = _judge([replace(part, support=closely.get(id(part), part.support)) for part in parts])
-    return _assemble_proof(judged, unsupported=unsupported, started=started)
+    desk = PassageMatcher(results, snapshot, entailment=entailment)
+    blocks = parse_blocks(sanitize(answer, CitationResolver(results, aliases=answer)))
+    said = [(block, one) for block in blocks for one in block.said][:_MOST_PARTS]
+    if said and _is_cut_off(said[-1][0], alone=len(said) == 1, cut_off=cut_off):
+        said.pop()
+    parts = [_Part(block, one.text, Support.of_nothing(one.text)) for block, one in said]
+    asked = [at for at, part in enumerate(parts) if part.claims]
+    supports = await desk.prove([(_plain_row(parts[at].text), said[at][1].named) for at in asked])
+    for at, support in zip(asked, supports, strict=True):
+        parts[at] = replace(parts[at], support=support)
+    parts = [_compare_code(part, desk) if part.block.kind is AnswerBlockKind.CODE else part for part in parts]
+    return _assemble_proof(_judge(parts, unsupported), unsupported=unsupported, started=started)
+
+
+def _is_cut_off(last: AnswerBlock, *, alone: bool, cut_off: bool) -> bool:
+    """Whether the last sentence has no end: the limit of tokens was reached, or a paragraph stops without a mark."""
+    ended = last.kind is not AnswerBlockKind.PARAGRAPH or bool(_END.search(last.said[-1].text))
+    return (cut_off and (not ended or last.kind is not AnswerBlockKind.PARAGRAPH)) or (not ended and not alone)
+
+
+def _plain_row(text: str) -> str:
+    return ", ".join(cell.strip() for cell in text.strip("| ").split("|")) if text.startswith("|") else text
+
+
+def _compare_code(part: _Part, desk: PassageMatcher) -> _Part:
+    """The part with the verdict on its code: its objection, and the book's code that proves it or comes nearest."""
+    codes = desk.codes
+    texts = [code.text for code in codes]
+    objection = code_difference(part.text, texts, prose=desk.prose)
+    if not objection:
+        proving = [code for code in codes if not code_difference(part.text, [code.text], prose=())]
+        quotes = tuple(proving[:1]) or desk.find_text(part.text)
+        return replace(part, support=replace(part.support, quotes=quotes, checked=("code",)))
+    near = nearest_code(part.text, texts)
+    quotes = () if near is None else (codes[near],)
+    return replace(part, support=replace(part.support, quotes=quotes, objection=objection))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,30 +198,43 @@ class _Part:
         if self.block.kind is AnswerBlockKind.HEADING:
             return self.block.lead.count("#")
         bold = self.block.kind is AnswerBlockKind.PARAGRAPH and len(self.block.said) == 1 and _BOLD.fullmatch(self.text)
-        return 7 if bold and not self.support.holds else 0
+        label = len(self.text.split()) <= _LONGEST_LABEL and not self.text.rstrip("*_").endswith((".", "!", "?"))
+        return 7 if bold and (label or not self.support.holds) else 0
 
 
-def _body(text: str, kind: AnswerBlockKind) -> str:
-    return "\n".join(text.split("\n")[1:-1]) if kind is AnswerBlockKind.CODE else text
-
-
-def _judge(parts: Sequence[_Part]) -> list[tuple[_Part, _Verdict]]:
+def _judge(parts: Sequence[_Part], unsupported: Unsupported) -> list[tuple[_Part, _Verdict]]:
     judged = [(part, _verdict(part)) for part in parts]
     # The first row of a table is its header.
     for index, (part, _) in enumerate(judged[1:], start=1):
         if part.block.kind is AnswerBlockKind.RULE and judged[index - 1][0].block.kind is AnswerBlockKind.ROW:
             judged[index - 1] = (judged[index - 1][0], _Verdict.EMPTY)
+    proven = [quote for part, verdict in judged if verdict is _Verdict.PROVEN for quote in part.support.quotes]
+    declined = any(verdict is _Verdict.LACKS for _, verdict in judged)
+    if unsupported == "mark" or (declined and not proven):
+        return judged
+    for index, (part, verdict) in enumerate(judged):
+        near = _nearest(part) if verdict is _Verdict.DOUBTED else None
+        if near is not None and not any(map(near.overlaps, proven)):
+            proven.append(near)
+            judged[index] = (replace(part, support=replace(part.support, quotes=(near,))), _Verdict.QUOTED)
     return judged
+
+
+def _nearest(part: _Part) -> CandidateQuote | None:
+    """The quote that can stand in place of a part: code for code, a sentence for a sentence. A row has none."""
+    if part.block.kind is AnswerBlockKind.CODE:
+        return part.support.quotes[0] if part.support.quotes else None
+    return part.support.near if part.block.kind is not AnswerBlockKind.ROW else None
 
 
 def _verdict(part: _Part) -> _Verdict:
     if part.block.kind is AnswerBlockKind.CODE:
-        return _Verdict.PROVEN if part.support.features.quoted >= _CODE_QUOTED else _Verdict.DOUBTED
+        return _Verdict.DOUBTED if part.support.objection or not part.support.quotes else _Verdict.PROVEN
     if not part.claims or part.heads:
         return _Verdict.EMPTY
     if part.support.holds:
         return _Verdict.PROVEN
-    if _LACKS.search(part.text):
+    if _LACKS.search(part.text[:_LONGEST_DECLINE]):
         return _Verdict.LACKS
     short = len(part.text.split()) <= _LONGEST_INTRODUCTION
     return _Verdict.EMPTY if part.introduces and short and not part.support.objection else _Verdict.DOUBTED
@@ -202,55 +242,74 @@ def _verdict(part: _Part) -> _Verdict:
 
 def _assemble_proof(judged: Sequence[tuple[_Part, _Verdict]], *, unsupported: Unsupported, started: float) -> Proof:
     """Assemble the answer from the parts that stay, and number the citations in order."""
-    proven = any(verdict is _Verdict.PROVEN for _, verdict in judged)
+    proven = any(verdict in _STAYS for _, verdict in judged)
     stays = _select_remaining([verdict for _, verdict in judged], [part for part, _ in judged], unsupported)
     numbers: dict[CandidateQuote, int] = {}
-    kept: list[VerifiedSentence] = []
     written: list[tuple[_Part, str]] = []
     sentences: list[SentenceProof] = []
     for (part, verdict), stay in zip(judged, stays, strict=True):
         if not (stay and proven):
             sentences.append(_explain(part, verdict, ()))
             continue
-        quotes = part.support.quotes if verdict is _Verdict.PROVEN else ()
+        quotes = part.support.quotes if verdict in _STAYS else ()
         cited = tuple(numbers.setdefault(quote, len(numbers) + 1) for quote in quotes)
         note = "".join(map(citation_mark, cited)) if verdict is not _Verdict.DOUBTED else UNVERIFIED
-        text = append_note(part.text, note, part.block.kind)
+        quoted = verdict is _Verdict.QUOTED
+        text = f"{_own_words(part)}{note}" if quoted else append_note(part.text, note, part.block.kind)
         written.append((part, text))
-        kept.append(VerifiedSentence(render_numbers(text), cited, part.support.confidence if cited else 0.0))
         sentences.append(_explain(part, verdict, cited, stays=True))
-    doubted = [RejectedSentence(part.text, _reason(part)) for part, verdict in judged if verdict is _Verdict.DOUBTED]
     text = render_numbers(StreamSanitizer(CitationResolver(())).resanitize(_join_parts(written)))
     if not all(f"[{number}]" in text for number in numbers.values()):
         # The remaining parts together look like a source list. An empty answer is better than half of one.
-        text, numbers, kept = "", {}, []
+        text, numbers = "", {}
         sentences = [replace(one, verdict="removed", reason=_ONLY_SOURCES, citations=()) for one in sentences]
+    doubted = [
+        said
+        for said, (_, verdict) in zip(sentences, judged, strict=True)
+        if verdict in (_Verdict.DOUBTED, _Verdict.QUOTED)
+    ]
+    supported = sum(one.verdict == "kept" and bool(one.citations) for one in sentences)
     return Proof(
         text=text,
         citations=tuple(to_citation(quote.result, quote.start, quote.end, number=n) for quote, n in numbers.items()),
-        kept=tuple(kept),
         rejected=tuple(doubted),
         sentences=tuple(sentences),
         declined=any(verdict is _Verdict.LACKS for _, verdict in judged),
+        share=supported / (supported + len(doubted)) if supported else 0.0,
         milliseconds=(time.perf_counter() - started) * 1000,
     )
+
+
+def _own_words(part: _Part) -> str:
+    """The book's words in place of a part: code as it is, a sentence in quotation marks."""
+    (quote,) = part.support.quotes
+    if part.block.kind is not AnswerBlockKind.CODE:
+        return f"“{' '.join(quote.text.split())}” "
+    fence = quote.result.fence
+    code = f"{fence}\n{quote.text}" if fence and quote.start == 0 else quote.text
+    opening = Fence.parse(code.split("\n", 1)[0])
+    closed = opening is not None and opening.is_closed_by(code.rstrip().rsplit("\n", 1)[-1])
+    return f"{code}\n\n" if closed or opening is None else f"{code}\n{opening.mark}\n\n"
 
 
 def _explain(part: _Part, verdict: _Verdict, cited: tuple[int, ...], *, stays: bool = False) -> SentenceProof:
     """The verdict on a part, with the reason."""
     reasons = {
-        _Verdict.PROVEN: f"{part.support.features.quoted:.0%} of what it says stands in its quotes",
-        _Verdict.DOUBTED: _reason(part),
         _Verdict.LACKS: "it says what the book lacks, which no quote can show",
         _Verdict.EMPTY: "it claims nothing by itself, and goes with what it belongs to",
     }
-    kept: Literal["kept", "marked"] = "marked" if verdict is _Verdict.DOUBTED else "kept"
+    if part.block.kind is AnswerBlockKind.CODE:
+        reasons[_Verdict.PROVEN] = "every line stands in the book's code"
+    words: dict[_Verdict, Literal["kept", "marked", "replaced"]] = {
+        _Verdict.DOUBTED: "marked",
+        _Verdict.QUOTED: "replaced",
+    }
     return SentenceProof(
         text=part.text,
-        verdict=kept if stays else "removed",
-        reason=reasons[verdict],
+        verdict=words.get(verdict, "kept") if stays else "removed",
+        reason=reasons.get(verdict) or part.support.reason,
         citations=cited,
-        confidence=round(part.support.confidence, 3) if verdict in (_Verdict.PROVEN, _Verdict.DOUBTED) else 0.0,
+        confidence=0.0 if verdict in reasons and verdict is not _Verdict.PROVEN else round(part.support.confidence, 3),
         checked=part.support.checked,
     )
 
@@ -267,13 +326,22 @@ def _join_parts(written: Sequence[tuple[_Part, str]]) -> str:
 
 
 def _select_remaining(verdicts: Sequence[_Verdict], parts: Sequence[_Part], unsupported: Unsupported) -> list[bool]:
-    alive = {_Verdict.PROVEN, _Verdict.DOUBTED} if unsupported == "mark" else {_Verdict.PROVEN}
+    alive = {*_STAYS, _Verdict.DOUBTED} if unsupported == "mark" else {*_STAYS}
     return [
-        verdict in alive
-        or verdict is _Verdict.LACKS
+        verdict is _Verdict.LACKS
+        or (verdict in alive and _has_what_it_introduces(parts, verdicts, index, alive))
         or (verdict is _Verdict.EMPTY and any(verdicts[other] in alive for other in _dependents(parts, index)))
         for index, verdict in enumerate(verdicts)
     ]
+
+
+def _has_what_it_introduces(
+    parts: Sequence[_Part], verdicts: Sequence[_Verdict], index: int, alive: set[_Verdict]
+) -> bool:
+    """False for an introduction of a list, a table or code of which nothing is left, even if it is proven itself."""
+    after = [other for other in _dependents(parts, index) if other > index] if parts[index].introduces else []
+    listed = [other for other in after if parts[other].block.kind is not AnswerBlockKind.PARAGRAPH]
+    return not listed or any(verdicts[other] in alive for other in listed)
 
 
 def _dependents(parts: Sequence[_Part], index: int) -> list[int]:
@@ -301,16 +369,6 @@ def _follows_introduction(parts: Sequence[_Part], index: int, other: int) -> boo
         AnswerBlockKind.RULE,
         AnswerBlockKind.CODE,
     )
-
-
-def _reason(part: _Part) -> str:
-    if part.support.objection:
-        return part.support.objection
-    if not part.support.quotes:
-        return "no passage speaks of it"
-    names = [detail for detail in part.support.checked if detail.startswith("name ") and detail.endswith("missing")]
-    unnamed = f", and none names {names[0].removeprefix('name ').removesuffix(': missing')}" if names else ""
-    return f"no passage says it clearly enough (confidence {part.support.confidence:.2f}){unnamed}"
 
 
 _HEADING = re.compile(r"\s{0,3}(#{1,6})\s+")

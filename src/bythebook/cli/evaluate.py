@@ -135,8 +135,24 @@ def _add_suite(name: str) -> None:
 
 
 for _name in SUITES:
-    if _name != "refusal":  # It has additional options.
+    if _name not in ("refusal", "proof"):  # They have additional options.
         _add_suite(_name)
+
+
+@app.command(help=SUITES["proof"])
+def proof(
+    dataset: Dataset,
+    swaps: Annotated[
+        bool, typer.Option("--swaps", help="DATASET is a book. Make true and false claims from its sentences.")
+    ] = False,
+    html: Html = None,
+    limit: Limit = None,
+    seed: Seed = 1,
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    request = replace(_make_request(dataset, data_dir, limit, seed), swaps=swaps)
+    _run_and_print("proof", request, html=html, as_json=json)
 
 
 @app.command(help=SUITES["refusal"])

@@ -9,7 +9,7 @@ import typer
 from bythebook.cli import console
 from bythebook.cli.console import Json
 from bythebook.errors import ConfigurationError, InputError
-from bythebook.models import MODELS, REQUIRED, ModelSpec
+from bythebook.models import ENTAILMENT, MODELS, REQUIRED, ModelSpec
 
 app = typer.Typer(no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help="A model of `bythebook model list`. Default: all that a new book needs.")]
@@ -19,14 +19,16 @@ Name = Annotated[str, typer.Argument(help="A model of `bythebook model list`. De
 def list_models(json: Json = False) -> None:
     """List the models: what each is for, its licence and its maker, and whether it is installed."""
     folder = console.load_settings().model_folder
-    rows = [_describe(spec, folder) for spec in MODELS]
+    rows = [_describe(spec, folder) for spec in (*MODELS, ENTAILMENT)]
     if json:
         console.print_json({"models": rows})
         return
     for row in rows:
-        state = f"{row['size_mb']} MB installed" if row["installed"] else f"{row['download_mb']} MB to download"
+        missing = f"{row['download_mb']} MB to download" if row["wheel"] else "missing"
+        state = f"{row['size_mb']} MB installed" if row["installed"] else missing
         console.echo(f"{console.bold(row['title'])}  {state}")
-        console.echo(f"  {row['purpose']}; {row['license']}, by {row['author']}; wheel {row['wheel']}")
+        origin = f"wheel {row['wheel']}" if row["wheel"] else "a part of this package"
+        console.echo(f"  {row['purpose']}; {row['license']}, by {row['author']}; {origin}")
 
 
 @app.command()
@@ -44,7 +46,9 @@ def download(
     folder = console.load_settings().model_folder
     chosen = install.identify(source) if source and not name else _select(name)
     for spec in chosen:
-        if source:
+        if not spec.wheel:
+            install.verify(folder, spec)
+        elif source:
             install.install(source, folder, spec, say=console.say)
         else:
             install.download(folder, spec, say=console.say)
@@ -66,7 +70,7 @@ def verify(name: Name = "", json: Json = False) -> None:
 def _select(name: str) -> list[ModelSpec]:
     if not name:
         return list(REQUIRED)
-    found = [spec for spec in MODELS if name in (spec.name, spec.title)]
+    found = [spec for spec in (*MODELS, ENTAILMENT) if name in (spec.name, spec.title)]
     if not found:
         raise InputError(f"there is no model {name!r}. The models are: {', '.join(spec.title for spec in MODELS)}.")
     return found
@@ -76,11 +80,12 @@ def _describe(spec: ModelSpec, folder: Path) -> dict[str, Any]:
     from bythebook.models import install
 
     try:
-        size = install.find(folder, spec).size
+        found = install.find(folder, spec)
+        size, place = found.size, found.folder
     except ConfigurationError:
-        size = 0
+        size, place = 0, (folder if spec.wheel else install.PACKAGE_DATA) / spec.name
     described = {name: value for name, value in asdict(spec).items() if name != "files"}
-    return {**described, "installed": size > 0, "size_mb": round(size / 1e6), "folder": folder / spec.name}
+    return {**described, "installed": size > 0, "size_mb": round(size / 1e6), "folder": place}
 
 
 def _print(rows: list[dict[str, Any]], *, as_object: bool) -> None:

@@ -39,6 +39,8 @@ class EvalRequest:
     """Leave out half of the documents. Questions about them must be refused."""
     foreign: Path | None = None
     """Another dataset whose questions must be refused."""
+    swaps: bool = False
+    """Make the claims from a book: a folder of pages, or the data folder of an ingested book."""
 
     @property
     def dataset(self) -> str:

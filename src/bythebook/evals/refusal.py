@@ -96,7 +96,7 @@ def standalone_text(question: EvalQuestion) -> str:
 
 def effective_confidence(response: AgentResponse, cutoff: float) -> float:
     """The confidence of the book. A refused question counts as 0, even if its confidence is above the cutoff."""
-    confidence = response.metadata.confidence or 0.0
+    confidence = response.metadata.coverage or 0.0
     return confidence if response.outcome is Outcome.ANSWERED or confidence < cutoff else 0.0
 
 

@@ -49,7 +49,7 @@ class AnswerLogEntry:
     outcome: str
     generation: str
     nearest: tuple[NearestSection, ...] = ()
-    confidence: float | None = None
+    coverage: float | None = None
     conversation_id: str | None = None
     asked_at: datetime = field(default_factory=utc_now)
     rating: Rating | None = None

@@ -54,7 +54,7 @@ class _PendingEntry(NamedTuple):
             outcome=response.outcome.value,
             generation=response.metadata.index_generation,
             nearest=nearest_sections(self.found),
-            confidence=response.metadata.confidence,
+            coverage=response.metadata.coverage,
             conversation_id=response.session_id,
             asked_at=response.created_at,
         )

@@ -89,7 +89,7 @@ async def _locate(
 ) -> _LocatedQuestion:
     """Search for the question again: the book may have changed since."""
     found = await retriever.retrieve(snapshot, entry.question, top_k=5, filters=NO_FILTERS)
-    confidence = entry.confidence
+    confidence = entry.coverage
     if confidence is None or entry.generation != snapshot.name:
         confidence = (await score_evidence(snapshot, embedder, found)).confidence
     terms = snapshot.idf_weights(snapshot.bm25.terms(entry.question))

@@ -103,7 +103,7 @@ def _to_row(entry: AnswerLogEntry) -> dict[str, Any]:
         "outcome": entry.outcome,
         "generation": entry.generation,
         "nearest": json.dumps([asdict(section) for section in entry.nearest]),
-        "confidence": entry.confidence,
+        "confidence": entry.coverage,
         "asked_at": entry.asked_at,
         "reason": "",
     }
@@ -120,7 +120,7 @@ def _to_entry(row: RowMapping) -> AnswerLogEntry:
             NearestSection(**section | {"headings": tuple(section["headings"])})
             for section in json.loads(row["nearest"])
         ),
-        confidence=row["confidence"],
+        coverage=row["confidence"],
         conversation_id=row["conversation_id"],
         asked_at=row["asked_at"],
         rating=Rating(row["rating"]) if row["rating"] else None,

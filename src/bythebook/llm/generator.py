@@ -13,7 +13,7 @@ from bythebook.conversations.followups import Exchange, StandaloneQuestion
 from bythebook.conversations.followups.llm_rewrite import BUDGET as REWRITE_BUDGET
 from bythebook.conversations.followups.llm_rewrite import parse_rewrite, rewrite_messages
 from bythebook.conversations.followups.rules import make_standalone
-from bythebook.errors import BookError, InputError
+from bythebook.errors import BookError, ConfigurationError, InputError
 from bythebook.llm import GenerationResult, GenerationStarted, prompts, search_tool
 from bythebook.llm.client import ChatEndpoint, ModelReply, TurnModel
 from bythebook.llm.config import AgentConfig
@@ -36,6 +36,12 @@ class AnswerGenerator:
     def __init__(self, config: AgentConfig, endpoint: ChatEndpoint) -> None:
         self._config = config
         self._endpoint = endpoint
+        self._instructions = prompts.build_instructions(config.system_prompt)
+        tokens, room = count_tokens(self._instructions + prompts.SEARCH), self._budget().system
+        if tokens > room:
+            raise ConfigurationError(
+                f"system_prompt is too long: with the rules it has {tokens} tokens, and {room} are for both."
+            )
         self._calls_tools = endpoint.provider.calls_tools
 
     @property
@@ -45,7 +51,7 @@ class AnswerGenerator:
     @property
     def instructions(self) -> str:
         """The system prompt."""
-        return self._config.system_prompt
+        return self._instructions
 
     async def generate(
         self,

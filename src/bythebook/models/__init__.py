@@ -67,6 +67,20 @@ RERANKER = ModelSpec(
     author="sentence-transformers",
     fallback="passages are ranked without it",
 )
+ENTAILMENT = ModelSpec(
+    name="entailment",
+    title="bythebook-entailment",
+    purpose="reads a claim and a quote together, to prove a model's answers",
+    wheel="",
+    files={},
+    download_mb=0,
+    license="CC BY-SA 4.0",
+    author="By the Book",
+    fallback="a model's sentences are proven by their words, which proves less",
+)
+"""Trained for this package (`training/` in its repository), and a part of it: it has no wheel of its own."""
+ENTAILMENT_TOKENS = 256
+"""The longest pair that it reads. It was trained on half of that."""
 MODELS = (GRANITE, RERANKER, MINILM)
 REQUIRED = (GRANITE, RERANKER)
 """What a new book needs."""

@@ -28,7 +28,15 @@ Pair = tuple[str, str]
 class CrossEncoder:
     """Scores pairs of texts, one pair per core at a time, so that a score does not depend on other pairs."""
 
-    def __init__(self, session: Any, tokenizer: WordPieceTokenizer, pool: ThreadPoolExecutor) -> None:
+    def __init__(
+        self,
+        session: Any,
+        tokenizer: WordPieceTokenizer,
+        pool: ThreadPoolExecutor,
+        *,
+        max_tokens: int = MAX_TOKENS,
+    ) -> None:
+        self._max_tokens = max_tokens
         self._session = session
         self._tokenizer = tokenizer
         self._pool = pool
@@ -62,18 +70,20 @@ class CrossEncoder:
 
         first, second = (self._tokenizer(text) for text in pair)
         first = first[:MAX_FIRST_TOKENS]
-        ids = [CLASSIFICATION, *first, SEPARATOR, *second[: MAX_TOKENS - 3 - len(first)], SEPARATOR]
+        ids = [CLASSIFICATION, *first, SEPARATOR, *second[: self._max_tokens - 3 - len(first)], SEPARATOR]
         (scores,) = self._session.run(None, {"ids": np.array([ids], dtype=np.int64)})
         return float(scores[0])
 
 
 @asynccontextmanager
-async def open_cross_encoder(model: install.InstalledModel) -> AsyncIterator[CrossEncoder]:
+async def open_cross_encoder(
+    model: install.InstalledModel, *, max_tokens: int = MAX_TOKENS
+) -> AsyncIterator[CrossEncoder]:
     """The cross-encoder of an installed model. Its threads end on exit."""
     session = await asyncio.to_thread(open_session, model)
     tokenizer = await asyncio.to_thread(WordPieceTokenizer, model.folder / install.TOKENIZER)
     pool = ThreadPoolExecutor(available_cores(), thread_name_prefix="read")
     try:
-        yield CrossEncoder(session, tokenizer, pool)
+        yield CrossEncoder(session, tokenizer, pool, max_tokens=max_tokens)
     finally:
         await asyncio.to_thread(pool.shutdown, cancel_futures=True)

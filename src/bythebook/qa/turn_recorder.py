@@ -107,10 +107,12 @@ class TurnRecorder:
 
 
 def _display_metadata(response: AgentResponse, found: Sequence[RetrievalResult]) -> dict[str, Any]:
-    """What a page needs to show the answer again: the id for a rating, the section of each citation, suggestions."""
+    """What a page needs to show the answer again: the id for a rating, the section of each citation, and more."""
     cited = {citation.chunk_id for citation in response.citations}
     sections = {passage.chunk_id: list(passage.heading_hierarchy) for passage in found if passage.chunk_id in cited}
     shown: dict[str, Any] = {"response_id": response.id, "sections": sections}
+    if response.metadata.removed:
+        shown["removed"] = list(response.metadata.removed)
     # Questions that a page makes clickable, and links to other sections.
     return shown | {name: to_json(value) for name in ("questions", "suggestions") if (value := getattr(response, name))}
 

@@ -194,7 +194,7 @@ _METADATA = ResponseMetadata(
     chunk_count=1,
     reading="full",
     searches=1,
-    confidence=0.97,
+    coverage=0.97,
 )
 _SESSION = Conversation(
     [

@@ -52,7 +52,7 @@ class ActualAnswer:
     heading: str
     quote: str
     answer: str
-    confidence: float | None
+    coverage: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,14 +169,14 @@ def _contains_words(words: str, response: AgentResponse, locations: Sequence[Sou
 def _describe_answer(response: AgentResponse, locations: Sequence[SourceLocation]) -> ActualAnswer:
     first = locations[0] if locations else SourceLocation("", "", (), "", "")
     quote = first.quote if len(first.quote) <= _MAX_QUOTE else f"{first.quote[:_MAX_QUOTE].rstrip()}…"
-    confidence = response.metadata.confidence
+    coverage = response.metadata.coverage
     return ActualAnswer(
         outcome=response.outcome,
         page=first.path,
         heading=first.heading,
         quote=" ".join(quote.split()),
         answer=response.answer,
-        confidence=None if confidence is None else round(confidence, 3),
+        coverage=None if coverage is None else round(coverage, 3),
     )
 
 

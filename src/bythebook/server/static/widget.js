@@ -26,6 +26,7 @@
       unreachable: "The book cannot be reached right now.", wait: "You can ask again in {t}.",
       hello: "What would you like to know?", busy: "Many are asking right now.", late: "The answer took too long.",
       rephrase: "This question could not be read. Please put it another way.", full: "This conversation has become too long.",
+      unproven: "Sentences the book does not support: {n}",
       everywhere: "The whole book", where: "Look in", foot: "Answers come only from this book, each with its source.",
     },
     de: {
@@ -40,6 +41,7 @@
       unreachable: "Das Buch ist gerade nicht erreichbar.", wait: "In {t} kannst du wieder fragen.",
       hello: "Was möchtest du wissen?", busy: "Gerade fragen sehr viele.", late: "Die Antwort hat zu lange gedauert.",
       rephrase: "Diese Frage war nicht lesbar. Bitte formuliere sie anders.", full: "Dieses Gespräch ist zu lang geworden.",
+      unproven: "Sätze, die das Buch nicht belegt: {n}",
       everywhere: "Das ganze Buch", where: "Suchen in", foot: "Antworten stammen nur aus diesem Buch, jede mit Quelle.",
     },
     fr: {
@@ -55,6 +57,7 @@
       unreachable: "Le livre est injoignable pour le moment.", wait: "Vous pourrez redemander dans {t}.",
       hello: "Que voulez-vous savoir ?", busy: "Beaucoup de questions arrivent en ce moment.", late: "La réponse a pris trop de temps.",
       rephrase: "Cette question n’a pas pu être lue. Formulez-la autrement.", full: "Cette conversation est devenue trop longue.",
+      unproven: "Phrases que le livre ne confirme pas : {n}",
       everywhere: "Tout le livre", where: "Chercher dans",
       foot: "Les réponses viennent uniquement de ce livre, chacune avec sa source.",
     },
@@ -70,6 +73,7 @@
       unreachable: "No se puede acceder al libro ahora.", wait: "Puedes volver a preguntar en {t}.",
       hello: "¿Qué te gustaría saber?", busy: "Ahora mismo preguntan muchos.", late: "La respuesta ha tardado demasiado.",
       rephrase: "No se pudo leer esta pregunta. Formúlala de otra manera.", full: "Esta conversación es ya demasiado larga.",
+      unproven: "Frases que el libro no respalda: {n}",
       everywhere: "Todo el libro", where: "Buscar en", foot: "Las respuestas salen solo de este libro, con su fuente.",
     },
     ar: {
@@ -82,7 +86,8 @@
       offline: "أنت غير متصل. سؤالك محفوظ؛ حاول مرة أخرى عند الاتصال.", unreachable: "لا يمكن الوصول إلى الكتاب الآن.",
       hello: "ماذا تريد أن تعرف؟", busy: "كثيرون يسألون الآن.", late: "استغرقت الإجابة وقتاً طويلاً.",
       rephrase: "تعذرت قراءة السؤال. صغه بطريقة أخرى.", full: "أصبحت هذه المحادثة طويلة جداً.",
-      wait: "يمكنك السؤال مجدداً بعد {t}.", everywhere: "الكتاب كله", where: "ابحث في",
+      wait: "يمكنك السؤال مجدداً بعد {t}.", unproven: "جمل لا يدعمها الكتاب: {n}",
+      everywhere: "الكتاب كله", where: "ابحث في",
       foot: "الإجابات من هذا الكتاب وحده، ولكل منها مصدر.",
     },
   };
@@ -428,23 +433,24 @@
       this.coming = [];
     }
 
-    conclude({ id, answer, html, citations, sources, questions }) {
+    conclude({ id, answer, html, citations, sources, questions, metadata }) {
       this.coming = [];
       this.assistant.book.remember("asking", null);
       const sections = Object.fromEntries(sources.map((source) => [source.chunk_id, source.heading_hierarchy]));
-      this.show({ id, text: answer, html, citations, sections, questions });
+      this.show({ id, text: answer, html, citations, sections, questions, removed: metadata?.removed });
       this.say("");
       this.assistant.tell(this.words.ready);
     }
 
     /** Show a complete answer, new or from the history. */
-    show({ id, text, html, citations, sections = {}, questions = [] }) {
+    show({ id, text, html, citations, sections = {}, questions = [], removed = [] }) {
       this.id = id;
       this.text = text;
       this.citations = new Map(citations.map((citation) => [String(citation.number), citation]));
       this.answer.replaceChildren(build(html));
       this.offer(questions);
       if (citations.length) this.below.append(this.listed(citations, sections));
+      if (removed.length) this.below.append(this.rejected(removed));
       this.below.append(this.actions());
     }
 
@@ -452,6 +458,13 @@
     offer(questions) {
       const items = [...this.answer.querySelectorAll("li")].slice(-questions.length || Infinity);
       items.forEach((item, at) => item.replaceChildren(this.assistant.offered(questions[at])));
+    }
+
+    /** What the model said and the book does not support, with the reasons: one line until it is opened. */
+    rejected(sentences) {
+      const items = sentences.map((sentence) => el("li", { dir: "auto" }, sentence));
+      const summary = this.words.unproven.replace("{n}", sentences.length);
+      return el("details", { className: "sources rejected" }, el("summary", {}, summary), el("ul", {}, ...items));
     }
 
     listed(citations, sections) {
@@ -761,8 +774,8 @@
         if (message.role !== "assistant" || at === 0) continue;
         const turn = new Turn(this, said[at - 1].content);
         const { content, html, citations, metadata } = message;
-        const { response_id: id, sections, questions } = metadata;
-        turn.show({ id, text: content, html, citations, sections, questions });
+        const { response_id: id, sections, questions, removed } = metadata;
+        turn.show({ id, text: content, html, citations, sections, questions, removed });
         earlier.push(turn.node);
       }
       // Insert it before a question that was asked during loading.
@@ -1019,12 +1032,15 @@
     .sources { font-size: 14px; line-height: 1.5; margin-block: 4px 6px; border: 1px solid var(--line); border-radius: 12px; }
     summary { cursor: pointer; color: var(--faint); padding: 8px 14px; font-weight: 500; border-radius: 12px; }
     summary:hover { color: var(--text); }
+    .rejected ul { margin: 0; padding: 0 14px 4px; list-style: none; }
     .sources > ol { margin: 0; padding: 0 14px 4px; list-style: none; }
     .sources > ol > li { position: relative; padding-block: 10px; padding-inline-start: 34px; border-block-start: 1px solid var(--line); }
     .sources > ol > li::before {
       content: attr(value); position: absolute; inset-inline-start: 0; inset-block-start: 11px; min-width: 12px; padding: 0 5px; border-radius: 99px;
       background: var(--shade); border: 1px solid var(--line); font: 600 11px/20px system-ui, sans-serif; text-align: center; color: var(--faint);
     }
+    .rejected li { padding-inline-start: 0; color: var(--faint); }
+    .rejected li::before { content: none; }
     .sources a, .sources .name { font-weight: 550; text-decoration: none; }
     .sources a:hover { text-decoration: underline; }
     .section { display: block; color: var(--faint); font-size: 13px; }
