@@ -102,6 +102,9 @@ def test_quotes_are_exact_for_any_block(markdown: str, sizes: ChunkSizes, shuffl
         first, last = inside[0], inside[-1]
         if [result.chunk_index for result in inside] != list(range(first.chunk_index, last.chunk_index + 1)):
             continue
+        ends = [result.start + len(result.text) for result in inside]
+        if any(page.text[end : after.start].strip() for end, after in zip(ends, inside[1:], strict=False)):
+            continue  # another heading of the same name is between them
         section = Section(tuple(inside), page.text[first.start : last.start + len(last.text)])
         assert [index for unit in section.units for index in unit] == list(range(len(section.blocks)))
         block = shuffle.choice(section.blocks)

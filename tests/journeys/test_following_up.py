@@ -125,8 +125,9 @@ def test_the_model_is_selectable_only_if_there_is_one() -> None:
 
 async def test_a_reference_to_the_second_source_searches_that_source(opened: Opened) -> None:
     """003: "Tell me more about the second source"."""
-    async with opened(None) as book:
-        (first, second), _ = await conversed(book, "When does the fog horn sound and how is the log kept?", MORE)
+    question = "When does the fog horn sound and how is the log kept?"
+    async with ScriptedServer(cooperative_model) as server, opened(server, retrieval_mode="prefetch") as book:
+        (first, second), _ = await conversed(book, question, MORE)
     pointed = first.citations[1]
     assert second.sources[0].chunk_id == pointed.chunk_id
     assert [source.position for source in second.sources] == list(range(1, len(second.sources) + 1))

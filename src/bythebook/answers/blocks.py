@@ -226,7 +226,8 @@ def _extend(parts: list[RetrievalResult], chunks: Sequence[Chunk], page: str) ->
         is_torn = parts[0].fence if leads_back else find_open_fence(_fenced_text(parts))
         gap = page[chunk.end : parts[0].start] if leads_back else page[_end(parts[-1]) : chunk.start]
         # Two sections that follow each other may have the same headings. Then there is a heading between their chunks.
-        if gap.strip() or (added >= _NEIGHBOURS and not is_torn):
+        # The chunks of an attached collection have no places in their page.
+        if gap.strip() or page[chunk.start : chunk.end] != chunk.text or (added >= _NEIGHBOURS and not is_torn):
             break
         part = to_result(chunk, position=hit.position, score=hit.score, rerank_score=hit.rerank_score)
         parts = [part, *parts] if leads_back else [*parts, part]
