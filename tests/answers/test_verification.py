@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +14,10 @@ from bythebook.answers.verification import Proof, prove
 from tests.support.retrieval_results import TermWeights, found
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from bythebook.answers.verification import Unsupported
+    from bythebook.models.cross_encoder import CrossEncoder
 
 WAYS: list[Unsupported] = ["remove", "mark"]
 
@@ -308,3 +311,36 @@ async def test_an_unsupported_sentence_that_stays_is_marked() -> None:
     said = "Nodes are processes that perform computation. Oysters sing at dawn."
     proof = await prove(said, RESULTS, snapshot=TermWeights(RESULTS), unsupported="mark")
     assert [(one.verdict, one.citations) for one in proof.sentences] == [("kept", (1,)), ("marked", ())]
+
+
+class DoubtingModel:
+    """An entailment model that believes nothing."""
+
+    def count_tokens(self, text: str) -> int:
+        return len(text) // 4
+
+    async def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        return [-5.0 for _ in pairs]
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        pytest.param("Nodes are processes that perform computation.", True, id="the sentence itself"),
+        pytest.param("You can use `ros2 topic echo /chatter` to print what's sent.", False, id="a word the book lacks"),
+        pytest.param("Use ros2 topic echo /chatter to print what is sent.", True, id="without its markup"),
+        pytest.param("A queue holds at most 1,000 messages.", True, id="with its limit"),
+        pytest.param("A queue holds 1,000 messages.", False, id="the limit left out"),
+        pytest.param(
+            "ROS 2 is a set of libraries and tools for building robot applications.", True, id="a word left out"
+        ),
+        pytest.param("The middleware of ROS 2 is DDS.", False, id="a part before a negation"),
+        pytest.param("The middleware of ROS 2 does need a central master.", False, id="the negation left out"),
+        pytest.param("Isaac Sim needs a graphics card and 16 GB of memory.", False, id="another order"),
+        pytest.param("ROS 2 is a set of tools for building simulators.", False, id="another object"),
+    ],
+)
+async def test_a_sentence_of_the_book_with_few_words_left_out_needs_no_model(said: str, *, kept: bool) -> None:
+    model = cast("CrossEncoder", DoubtingModel())
+    proof = await prove(said, RESULTS, snapshot=TermWeights(RESULTS), entailment=model)
+    assert [sentence.verdict == "kept" for sentence in proof.sentences] == [kept]

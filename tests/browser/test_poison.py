@@ -63,6 +63,11 @@ async def harbour(
 UNCITED = """(answers) => answers.flatMap((answer) => [...answer.children].flatMap((block) => {
   // The numbers of a block of code come after it.
   if (block.localName === 'pre') return block.nextElementSibling?.querySelector('.cite') ? [] : [block.textContent];
+  // The links to other sections are their titles, which are in the book.
+  const items = [...block.children];
+  if (block.localName === 'ul' && items.every((item) => item.querySelector('a')?.textContent === item.textContent)) {
+    return items.map((item) => item.textContent);
+  }
   const copy = block.cloneNode(true);
   for (const cite of copy.querySelectorAll('.cite')) cite.replaceWith('[1]');
   return copy.textContent.trim().split(/(?<=[.!?])\\s+/).filter((said) => !/\\[1\\][\\s\\p{P}]*$/u.test(said));

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,13 +28,15 @@ from bythebook.llm.config import AgentConfig
 from bythebook.llm.generator import AnswerGenerator
 from bythebook.qa.pipeline import AnswerPipeline
 from bythebook.qa.request import Stage
+from bythebook.retrieval.reranker import Reranker
 from bythebook.retrieval.retriever import Retriever
 from bythebook.serialization import error_to_dict
 from bythebook.testing import Fault, ScriptedReply, ScriptedServer
 from bythebook.testing.clock import ManualClockLoop, manual_clock
 
 if TYPE_CHECKING:
-    from bythebook.embeddings import Embedder, Vector
+    from bythebook.embeddings import Embedder
+    from bythebook.models.cross_encoder import CrossEncoder
 
 T = TypeVar("T")
 
@@ -86,6 +88,23 @@ def returning(opened: T) -> Callable[[], Awaitable[T]]:
         return opened
 
     return open_part
+
+
+class HangingReader:
+    """A cross-encoder that reads so many times, and then hangs."""
+
+    def __init__(self, gate: Gate, *, reads: int) -> None:
+        self._gate = gate
+        self._reads = reads
+
+    def count_tokens(self, text: str) -> int:
+        return len(text) // 4
+
+    async def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        if self._reads == 0:
+            await self._gate.hang_in_a_thread()
+        self._reads -= 1
+        return [-3.0 for _ in pairs]
 
 
 @dataclass
@@ -140,16 +159,20 @@ class Desk:
             self.asker, index_provider=cast("IndexProvider", Hanging(index_provider, snapshot=snapshot))
         )
 
-    def _hang_reading_closely(self) -> None:
-        """The component of evidence scoring and verification."""
+    def _hang_reranking(self) -> None:
+        self._rerank_with(HangingReader(self.gate, reads=0))
 
-        async def documents(_texts: Sequence[str]) -> AsyncGenerator[Vector]:
-            await self.gate.hang_in_a_thread()
-            yield cast("Vector", None)
+    def _hang_weighing(self) -> None:
+        # The reranker has read the passages in two calls, and then hangs over their sentences.
+        self._rerank_with(HangingReader(self.gate, reads=2))
 
-        self.asker = replace(
-            self.asker, embedder=cast("Embedder", Hanging(self.asker.embedder, embed_documents=documents))
-        )
+    def _hang_proving(self) -> None:
+        model = cast("CrossEncoder", HangingReader(self.gate, reads=0))
+        self.asker = replace(self.asker, open_entailment=returning(model))
+
+    def _rerank_with(self, model: HangingReader) -> None:
+        reranker = Reranker(cast("CrossEncoder", model))
+        self.asker = replace(self.asker, retriever=Retriever(self.asker.embedder, reranker=reranker))
 
     def _hang_remembering(self) -> None:
         async def finish_turn(*_: object) -> None:
@@ -239,10 +262,11 @@ async def _generator(stack: AsyncExitStack, config: AgentConfig, model: str, gat
         pytest.param("waiting", "", Stage.WAITING, id="beginning the turn"),
         pytest.param("embedding", "", Stage.EMBEDDING, id="embed"),
         pytest.param("searching", "", Stage.SEARCHING, id="search"),
-        pytest.param("reading_closely", "", Stage.WEIGHING, id="weighing"),
+        pytest.param("reranking", "", Stage.RERANKING, id="reranking"),
+        pytest.param("weighing", "", Stage.WEIGHING, id="weighing"),
         pytest.param("", "hangs", "generating: first token", id="first token"),
         pytest.param("", "stalls", "generating: mid-stream", id="mid-stream"),
-        pytest.param("reading_closely", "answers", Stage.PROVING, id="proving"),
+        pytest.param("proving", "answers", Stage.PROVING, id="proving"),
         pytest.param("remembering", "", Stage.REMEMBERING, id="remembering"),
     ],
 )

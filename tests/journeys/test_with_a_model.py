@@ -161,12 +161,13 @@ async def test_an_unsupported_sentence_is_removed_and_reported(opened: Opened) -
     assert any("Marseille" in removed for removed in response.metadata.removed)
 
 
-async def test_an_answer_without_any_verified_sentence_becomes_extractive(opened: Opened) -> None:
+async def test_an_answer_without_any_verified_sentence_is_a_refusal_with_links(opened: Opened) -> None:
     async with ScriptedServer(says("Llamas graze on the high plateaus of Peru [1].")) as server:
         async with opened(server, retrieval_mode="prefetch") as book:
             response = await book.ask(QUESTION)
-    assert response.model == "extractive"
-    assert HORN in response.answer
+    assert (response.outcome, response.grounded, response.citations) == ("refused", False, ())
+    assert "Llamas" not in response.answer
+    assert [link.title for link in response.suggestions][:1] == ["Fog signals > The horn's pattern"]
 
 
 async def test_an_uncovered_question_needs_no_model_call(opened: Opened) -> None:

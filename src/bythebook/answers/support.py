@@ -286,6 +286,8 @@ class PassageMatcher:
         return [
             replace(one, rule=_VERBATIM, objection="")
             if _is_verbatim(one)
+            else replace(one, rule=_VERBATIM)
+            if _is_excerpt(one)
             else replace(one, rule=self._rule, read=self._entailment is None)
             for one in found or [Support.of_nothing(sentence)]
         ]
@@ -334,6 +336,48 @@ def clip(log_odds: float) -> float:
 def _is_verbatim(support: Support) -> bool:
     quotes = support.quotes
     return bool(quotes) and _words_only(support.sentence) == _words_only(quotes[0].text)
+
+
+_SILENT = frozenset(
+    "a an the is are was were be been being that which this these it its you your we our you're".split()
+)
+"""Words without which a sentence says the same."""
+_LIMITING = frozenset(
+    "not no never nor neither only unless except without if when while until whether may might can could should cannot "
+    "sometimes usually often most some before after or and but instead than".split()
+)
+"""Words that may not be left out of a sentence."""
+_MOST_LEFT_OUT, _FEWEST_EXCERPT_WORDS = 2, 4
+_EXCERPT_WORD = re.compile(r"[\w.'’/+#-]*\w")
+
+
+def _is_excerpt(support: Support) -> bool:
+    """Whether the claim is one sentence of the book with a few words left out, none of which limits what it says."""
+    if not support.quotes or support.quotes[0].parts > 1:
+        return False
+    quote = support.quotes[0]
+    said = [word for word in _excerpt_words(support.sentence) if word not in _SILENT]
+    own = _excerpt_words(quote.text)
+    above = {_stem(word) for word in _excerpt_words(f"{' '.join(_headings(quote.result))} {quote.lead}")}
+    # What the headings and the introduction of a list name need not stand in the sentence.
+    wanted = [stem for stem in map(_stem, said) if stem not in above or stem in {_stem(word) for word in own}]
+    found, left_out = 0, 0
+    for word in own:
+        if found < len(wanted) and _stem(word) == wanted[found]:
+            found += 1
+        elif word in _LIMITING or word.endswith("n't"):
+            return False
+        elif word not in _SILENT and 0 < found < len(wanted):
+            left_out += 1
+    return len(wanted) >= _FEWEST_EXCERPT_WORDS and found == len(wanted) and left_out <= _MOST_LEFT_OUT
+
+
+def _excerpt_words(text: str) -> list[str]:
+    return _EXCERPT_WORD.findall(_MARKUP.sub("", text).lower().replace("’", "'"))
+
+
+def _stem(word: str) -> str:
+    return re.sub(r"(?<=\w{4})(?:ing|ed|es|s)$", "", word)
 
 
 def _words_only(text: str) -> str:

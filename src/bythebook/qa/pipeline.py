@@ -292,6 +292,9 @@ class AnswerPipeline:
 
         context.generation = generation
         context.found = tuple(generation.passages.results) or context.found
+        if not generation.text.strip():
+            # A model that only searched, or called a tool that does not exist, has claimed and declined nothing.
+            return await self._finish_extractive(context, await self._extract_answer(context))
         async with context.timer.limit(Stage.PROVING):
             context.proof = await prove(
                 remove_prompt_leaks(generation.text, generator.instructions, [result.text for result in context.found]),

@@ -47,6 +47,9 @@ LOG_EVENTS = {
     "question_failed": LogEvent(
         logging.WARNING, "a question failed", ("error", "stage", "message", "seconds", "question")
     ),
+    "entailment_model_missing": LogEvent(
+        logging.WARNING, "sentences are proven by rules, because the model is missing", ("reason",)
+    ),
     "state_changed": LogEvent(logging.DEBUG, "a question entered this state", ("state",)),
     "call": LogEvent(logging.DEBUG, "an upstream call entered this state", ("upstream", "stage", "state", "attempt")),
     "call_retrying": LogEvent(
