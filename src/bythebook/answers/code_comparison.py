@@ -46,7 +46,7 @@ def code_difference(block: str, book: Sequence[str], *, prose: Sequence[str]) ->
     if any(_is_part(said, list(parse_code(strip_fence(code))), whole=language in _CONFIGURATION) for code in book):
         return ""
     text = " ".join(" ".join(prose).split())
-    if all(len(line.tokens) > 1 and _joined(line) in text.replace(" ", "") for line in said) and len(said) <= 2:
+    if all(len(line.tokens) > 1 and _join_tokens(line) in text.replace(" ", "") for line in said) and len(said) <= 2:
         return ""
     known = {line.tokens for code in book for line in parse_code(strip_fence(code))}
     unknown = next((line for line in said if line.tokens not in known), None)
@@ -99,5 +99,5 @@ def _follows(said: Sequence[CodeLine], book: Sequence[CodeLine], *, base: tuple[
     return all(any(one == CodeLine(line.tokens, (*base, *line.parents)) for one in rest) for line in said)
 
 
-def _joined(line: CodeLine) -> str:
+def _join_tokens(line: CodeLine) -> str:
     return "".join(line.tokens)

@@ -167,7 +167,7 @@ def _plain(text: str) -> str:
 
 def _turn_passive(sentence: str, _: Surroundings, _chance: random.Random) -> str:
     found = _PASSIVE.match(sentence)
-    return close("It is {b} by which {a} {be} {verb} {rest}".format(**_uncapitalized(found))) if found else sentence
+    return close("It is {b} by which {a} {be} {verb} {rest}".format(**_uncapitalize(found))) if found else sentence
 
 
 def _resolve_pronoun(sentence: str, around: Surroundings, _chance: random.Random) -> str:
@@ -200,7 +200,7 @@ def _put_topic_first(sentence: str, _: Surroundings, _chance: random.Random) -> 
     return close(f"{found['last']}, {uncapitalize(found['main'])}") if found else sentence
 
 
-def _uncapitalized(found: re.Match[str]) -> dict[str, str]:
+def _uncapitalize(found: re.Match[str]) -> dict[str, str]:
     return {name: uncapitalize(value or "") for name, value in found.groupdict().items()}
 
 
@@ -213,11 +213,11 @@ def _swap_subject(sentence: str, around: Surroundings, chance: random.Random) ->
 
 def _swap_roles(sentence: str, _: Surroundings, _chance: random.Random) -> str:
     if found := _PASSIVE.match(sentence):
-        return close("{b} {be} {verb} by {a} {rest}".format(**_uncapitalized(found)))
+        return close("{b} {be} {verb} by {a} {rest}".format(**_uncapitalize(found)))
     found = _PLACES.search(sentence)
     if not found:
         return sentence
-    parts = _uncapitalized(found)
+    parts = _uncapitalize(found)
     swapped = "{w} {b} {x} {a}" if parts["a"] else "{b2} {w2} {a2}"
     return close(sentence[: found.start()] + swapped.format(**parts) + sentence[found.end() :])
 

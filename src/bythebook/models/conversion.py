@@ -47,18 +47,18 @@ def convert(spec: ModelSpec, files: Mapping[str, bytes]) -> dict[str, bytes]:
 def _convert_granite(files: Mapping[str, bytes]) -> dict[str, bytes]:
     (pack,) = files.values()
     weights, tokenizer = read_pack(pack)
-    return _written(embedding_graph(weights, GRANITE_SHAPE, pool="first"), tokenizer)
+    return _serialize(embedding_graph(weights, GRANITE_SHAPE, pool="first"), tokenizer)
 
 
 def _convert_minilm(files: Mapping[str, bytes]) -> dict[str, bytes]:
     weights = read_safetensors(files["model.safetensors"])
-    return _written(embedding_graph(weights, MINILM_SHAPE, pool="mean"), files["tokenizer.json"])
+    return _serialize(embedding_graph(weights, MINILM_SHAPE, pool="mean"), files["tokenizer.json"])
 
 
 def _convert_reranker(files: Mapping[str, bytes]) -> dict[str, bytes]:
     model, tokenizer = files.values()
     weights = read_quantized_onnx(model, layers=CROSS_ENCODER_SHAPE.layers)
-    return _written(reranker_graph(weights, CROSS_ENCODER_SHAPE), tokenizer)
+    return _serialize(reranker_graph(weights, CROSS_ENCODER_SHAPE), tokenizer)
 
 
 _CONVERSIONS: Mapping[str, Callable[[Mapping[str, bytes]], dict[str, bytes]]] = {
@@ -68,7 +68,7 @@ _CONVERSIONS: Mapping[str, Callable[[Mapping[str, bytes]], dict[str, bytes]]] = 
 }
 
 
-def _written(exported: OnnxGraph, tokenizer: bytes) -> dict[str, bytes]:
+def _serialize(exported: OnnxGraph, tokenizer: bytes) -> dict[str, bytes]:
     return {GRAPH: exported.graph, CONSTANTS: exported.constants, TOKENIZER: tokenizer}
 
 

@@ -75,7 +75,7 @@ def read_pack(data: bytes) -> tuple[Weights, bytes]:
         at += len(tokenizer)
         weights: Weights = {}
         for tensor in described["tensors"]:
-            weights.update(_published(tensor["name"], _unpack(tensor, data[at : at + tensor["len"]])))
+            weights.update(_rename_weight(tensor["name"], _unpack(tensor, data[at : at + tensor["len"]])))
             at += tensor["len"]
     except (ValueError, KeyError, TypeError) as exc:
         raise ConfigurationError(f"The weights are not a valid pack: {exc}.") from exc
@@ -92,7 +92,7 @@ def _unpack(tensor: Mapping[str, Any], data: bytes) -> Array:
     return exact
 
 
-def _published(name: str, value: Array) -> Weights:
+def _rename_weight(name: str, value: Array) -> Weights:
     if name in _PACKED_NAMES:
         return {_PACKED_NAMES[name]: value}
     layer, part, kind = name.split(".")

@@ -129,7 +129,7 @@ class Retriever:
         """
         with self._reranker.budget() if self._reranker else nullcontext(NO_READING) as budget:
             key = (snapshot.name, query, extra_queries, top_k, filters)
-            if found := self._cached((*key, ReadingLevel.FULL)) or self._cached((*key, budget.level)):
+            if found := self._recall((*key, ReadingLevel.FULL)) or self._recall((*key, budget.level)):
                 return found
             texts = rewrite_query(snapshot, (query, *extra_queries), tokenizer=self._embedder)
             depth = max(top_k, MAX_READ_PASSAGES) if budget.passage_tokens else top_k
@@ -142,7 +142,7 @@ class Retriever:
                 self._cache.popitem(last=False)
             return found
 
-    def _cached(self, key: tuple[str, str, tuple[str, ...], int, Filters, ReadingLevel]) -> Retrieval | None:
+    def _recall(self, key: tuple[str, str, tuple[str, ...], int, Filters, ReadingLevel]) -> Retrieval | None:
         found = self._cache.get(key)
         if found is None:
             return None
