@@ -36,7 +36,7 @@ _NO_SPAN: AbstractContextManager[None] = nullcontext()
 
 
 def span(name: str, **attributes: Any) -> AbstractContextManager[None]:
-    """A stage or an upstream call, to the end of the block. Its name is a key of `registry.SPANS`."""
+    """A stage or an upstream call, to the end of the block. `docs/observing.md` lists all names."""
     return _Span(name, attributes) if _listeners else _NO_SPAN
 
 
@@ -47,7 +47,7 @@ def metric(name: str, value: float = 1.0, **labels: str) -> None:
 
 
 def log(event: str, **fields: Any) -> None:
-    """Log an event, a key of `registry.LOG_EVENTS`. Content is passed only in the fields of `CONTENT_FIELDS`."""
+    """Log an event, a key of `registry.LOG_LEVELS`. Content is passed only in the fields of `CONTENT_FIELDS`."""
     for listener in _listeners:
         listener.on_log_event(event, fields)
 

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from bythebook.telemetry import CONTENT_FIELDS, OnSpanEnd, redact, request_id
 from bythebook.telemetry.redaction import redact_all
-from bythebook.telemetry.registry import LOG_EVENTS
+from bythebook.telemetry.registry import LOG_LEVELS
 
 LOGGER_NAME = "bythebook"
 _TRUSTED_LOGGERS = (LOGGER_NAME, "uvicorn")
@@ -36,7 +36,7 @@ class LoggingListener:
         """Single values of metrics are not logged."""
 
     def on_log_event(self, event: str, fields: Mapping[str, Any], /) -> None:
-        level = LOG_EVENTS[event].level
+        level = LOG_LEVELS[event]
         if self._logger.isEnabledFor(level):
             chosen = {name: value for name, value in fields.items() if self._content or name not in CONTENT_FIELDS}
             self._logger.log(level, event, extra={_FIELDS: chosen})

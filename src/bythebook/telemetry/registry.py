@@ -1,70 +1,27 @@
-"""The names of all spans, log events and metrics. A test compares them with the tables in `docs/observing.md`."""
+"""The metrics, and the levels of the log events.
+
+`docs/observing.md` has what each metric, log event and span means, and the fields of the events. A test compares its
+tables with the code.
+"""
 
 import logging
 from dataclasses import dataclass
 from enum import StrEnum
 
-SPANS = {
-    "request": "an HTTP request, to its last byte",
-    "question": "a question, from its arrival to its answer",
-    "opening the book": "opening the current generation of the index, or waiting for another request to open it",
-    "waiting for an earlier question": "waiting for the answer to an earlier question of the same conversation",
-    "understanding the question": "rewriting a follow-up as a stand-alone question, by a model if there is one",
-    "embedding": "embedding the question",
-    "searching": "searching the index for passages",
-    "reranking": "reading the best passages with the reranker",
-    "weighing": "checking whether the passages answer the question",
-    "generating": "generating the answer with the language model",
-    "proving": "verifying each sentence of the model with a quote",
-    "remembering": "storing the turn in its conversation",
-    "call": "a call to an upstream service, with its retries",
-    "ingest": "ingesting the sources into the index",
-    "reading": "reading the changed pages and splitting them into chunks",
-    "embedding chunks": "embedding the chunks",
-    "writing": "writing and publishing a new generation of the index",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class LogEvent:
-    """A log event: its level, its meaning and its fields."""
-
-    level: int
-    help: str
-    fields: tuple[str, ...]
-
-
-LOG_EVENTS = {
-    "request": LogEvent(logging.INFO, "a request was answered", ("method", "route", "status", "seconds", "bytes")),
-    "question": LogEvent(
-        logging.INFO,
-        "a question was answered",
-        (
-            *("outcome", "model", "seconds", "first_token_seconds", "tokens", "passages", "cache_hit", "generation"),
-            *("question", "selected_text", "answer"),
-        ),
-    ),
-    "question_failed": LogEvent(
-        logging.WARNING, "a question failed", ("error", "stage", "message", "seconds", "question")
-    ),
-    "state_changed": LogEvent(logging.DEBUG, "a question entered this state", ("state",)),
-    "call": LogEvent(logging.DEBUG, "an upstream call entered this state", ("upstream", "stage", "state", "attempt")),
-    "call_retrying": LogEvent(
-        logging.WARNING, "an upstream call is retried", ("upstream", "stage", "state", "attempt", "wait", "error")
-    ),
-    "call_failed": LogEvent(
-        logging.WARNING, "an upstream call failed for the last time", ("upstream", "stage", "state", "attempt", "error")
-    ),
-    "circuit_breaker_changed": LogEvent(logging.WARNING, "a circuit breaker changed its state", ("upstream", "state")),
-    "background_task_failed": LogEvent(logging.WARNING, "a background task of the server failed", ("error",)),
-    "cleanup_failed": LogEvent(logging.WARNING, "expired records could not be deleted", ("error",)),
-    "answer_log_lost": LogEvent(logging.WARNING, "entries of the answer log could not be stored", ("count", "error")),
-    "index_opened": LogEvent(logging.INFO, "a generation of the index was opened", ("generation", "pages", "chunks")),
-    "ingest_completed": LogEvent(
-        logging.INFO,
-        "an ingest published a generation of the index",
-        ("generation", "pages", "chunks", "added", "changed", "removed", "skipped", "embedded", "seconds"),
-    ),
+LOG_LEVELS = {
+    "request": logging.INFO,
+    "question": logging.INFO,
+    "question_failed": logging.WARNING,
+    "state_changed": logging.DEBUG,
+    "call": logging.DEBUG,
+    "call_retrying": logging.WARNING,
+    "call_failed": logging.WARNING,
+    "circuit_breaker_changed": logging.WARNING,
+    "background_task_failed": logging.WARNING,
+    "cleanup_failed": logging.WARNING,
+    "answer_log_lost": logging.WARNING,
+    "index_opened": logging.INFO,
+    "ingest_completed": logging.INFO,
 }
 
 
