@@ -13,7 +13,7 @@ from bythebook.evals.golden.check import GoldenChecker
 from bythebook.index.provider import IndexSnapshot
 from bythebook.qa.pipeline import AnswerPipeline
 from bythebook.qa.suggestions import as_question, lower_initial, strip_number
-from bythebook.retrieval.calibration import OFF_TOPIC_QUESTIONS
+from bythebook.retrieval.calibration import load_fixed_questions
 from bythebook.telemetry import Progress
 
 MAX_REFUSED = 3
@@ -75,7 +75,7 @@ def _ignore_progress(_stage: str, _done: int, _total: int) -> None:
 
 async def _find_refusals(pipeline: AnswerPipeline, *, seed: int) -> AsyncIterator[GoldenQuestion]:
     """Off-topic questions that the book refuses."""
-    foreign = random.Random(seed).sample(OFF_TOPIC_QUESTIONS, 4 * MAX_REFUSED)  # noqa: S311 - the same every time
+    foreign = random.Random(seed).sample(load_fixed_questions("off_topic"), 4 * MAX_REFUSED)  # noqa: S311 - the same every time
     found = 0
     for question in foreign:
         response = await pipeline.ask(AgentRequest(question))
