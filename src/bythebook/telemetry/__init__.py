@@ -23,11 +23,19 @@ request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 
 class TelemetryListener(Protocol):
-    """Receives spans, metrics and log events. A listener must not raise and must not block."""
+    """Receives spans, metrics and log events. A listener must not raise and must not block.
 
-    def on_span_start(self, name: str, attributes: Mapping[str, Any], /) -> OnSpanEnd: ...
-    def on_metric(self, name: str, value: float, labels: Mapping[str, str], /) -> None: ...
-    def on_log_event(self, event: str, fields: Mapping[str, Any], /) -> None: ...
+    A subclass ignores what it does not define.
+    """
+
+    def on_span_start(self, _name: str, _attributes: Mapping[str, Any], /) -> OnSpanEnd:
+        return lambda _error: None
+
+    def on_metric(self, _name: str, _value: float, _labels: Mapping[str, str], /) -> None:
+        return
+
+    def on_log_event(self, _event: str, _fields: Mapping[str, Any], /) -> None:
+        return
 
 
 _listeners: tuple[TelemetryListener, ...] = ()
