@@ -31,8 +31,7 @@ from bythebook.index.terms import Bm25Terms, VocabularyDelta, quantize_length
 from bythebook.retrieval.calibration import UNCALIBRATED, calibrate
 from bythebook.retrieval.reranker import Reranker
 from bythebook.retrieval.retriever import Retriever
-
-Progress = Callable[[str, int, int], None]
+from bythebook.telemetry import Progress
 
 
 class CollectionScan:
@@ -95,16 +94,8 @@ def _describe_gaps(attachment: attached.Attachment, missing: Counter[str], point
             f"an absolute address in {missing['url']} points: their citations cannot be opened (site_url completes "
             "relative ones)"
         )
-    descriptions = {
-        "title": "titles: the last part of the address stands in for one",
-        "chunk_index": "the order of chunks in their page",
-        "heading_hierarchy": "headings: a passage is shown below its title alone",
-        "module_name": "modules: the filter module=NAME finds nothing",
-        "chapter_id": "chapters: the filter chapter=ID finds nothing",
-        "anchor": "anchors: a citation opens its page at the quote, without the section's anchor",
-        "token_count": "token counts: they are counted when a passage is read",
-    }
-    return gaps + [text for part, text in descriptions.items() if part not in attachment.fields]
+    fields = attached.FIELDS.items()
+    return gaps + [entry["without"] for part, entry in fields if "without" in entry and part not in attachment.fields]
 
 
 def write_catalog(path: Path, scan: CollectionScan, identity: EmbedderId) -> Bm25Terms:
@@ -255,7 +246,7 @@ async def _scroll_all(server: QdrantServer, collection: str) -> AsyncIterator[tu
 
 def _no_text_message(attachment: attached.Attachment, some: Sequence[models.Record]) -> str:
     names = sorted({name for point in some for name in point.payload or {}})
-    looked = ", ".join(attached.FIELD_NAMES["text"])
+    looked = ", ".join(attached.FIELDS["text"]["names"])
     has = f"It has {', '.join(names)}." if names else "Its points have no payload, or there are none."
     return f"{attachment.collection!r} has no text in a field with a known name ({looked}). {has}"
 

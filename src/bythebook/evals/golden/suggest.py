@@ -1,9 +1,11 @@
 """Drafting golden questions from the headings and definitions of a book. Only questions that pass are suggested."""
 
+import json
 import random
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from bythebook.answers import AgentRequest, Outcome
 from bythebook.chunking import Chunk
@@ -20,13 +22,9 @@ MAX_REFUSED = 3
 _CANDIDATES_PER_QUESTION = 6
 """The maximum number of candidates tried for each suggested question."""
 _FETCH_BATCH = 256
-_IMPERATIVE_VERBS = frozenset(
-    "add adjust allow apply ask begin build call change check choose clean clone combine configure connect control "
-    "convert copy create customise customize debug declare define delete deploy disable download enable export find "
-    "fix get give handle ignore import improve install keep let limit list load log make manage measure merge migrate "
-    "move open override pass prepare publish put read remove rename replace restart restrict return run save scale "
-    "search see send serve set share show split start stop store switch test translate turn uninstall update upgrade "
-    "upload use validate verify watch write".split()
+_WORDS = json.loads(Path(__file__).with_suffix(".json").read_bytes())
+_IMPERATIVE_VERBS, _VAGUE_SUBJECTS = (
+    frozenset(" ".join(_WORDS[name]).split()) for name in ("imperative_verbs", "vague_subjects")
 )
 _QUESTION_HEADING = re.compile(
     r"(?:what|which|who) \w+s\b.*|(?:what|why|when|where|which|who) (?:is|are|was|were|does|do|can|should|must)\b.*",
@@ -44,11 +42,6 @@ _WHAT_HEADING = re.compile(r"what (?P<what>an? .+|the .+) (?P<verb>means|looks l
 _DEFINITION = re.compile(
     r"(?P<article>An?|The)?\s*(?P<what>[A-Za-z][\w’'-]*(?: [\w’'-]+){0,3}?) (?P<verb>is|are) "
     r"(?P<words>(?:an?|the|one) (?:[^.,;:()]|\.(?=\w))+)"
-)
-_VAGUE_SUBJECTS = frozenset(
-    "this that it there these those they he she what which who here one default example result same first second next "
-    "last following answer question reason value way goal point problem difference idea purpose order only with in on "
-    "at for by from to of as each every no all some most when if after before while not both neither and or".split()
 )
 _FEWEST_WORDS, _MOST_WORDS = 3, 9
 
