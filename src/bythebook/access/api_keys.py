@@ -166,13 +166,6 @@ def _to_caller(key: ApiKey, kind: str) -> Caller | None:
 
 
 def _to_key(row: RowMapping) -> ApiKey:
-    return ApiKey(
-        id=row["id"],
-        name=row["name"],
-        scopes=frozenset(map(Scope, row["scopes"].split())),
-        created_at=row["created_at"],
-        expires_at=row["expires_at"],
-        revoked_at=row["revoked_at"],
-        origins=frozenset(row["origins"].split()),
-        budget=row["budget"],
-    )
+    values = {name: row[name] for name in ApiKey.__slots__}
+    scopes, origins = frozenset(map(Scope, row["scopes"].split())), frozenset(row["origins"].split())
+    return ApiKey(**values | {"scopes": scopes, "origins": origins})
