@@ -55,15 +55,11 @@ async def suggest_questions(
     for golden in (await _collect_candidates(snapshot, seed=seed))[: limit * _CANDIDATES_PER_QUESTION]:
         if len(accepted) == limit:
             break
-        (result,) = await checker.check([(golden,)], progress=_ignore_progress)
+        (result,) = await checker.check([(golden,)], progress=lambda *_: None)
         if result.passed:
             accepted.append(golden)
             progress("drafting", len(accepted), limit)
     return [*accepted, *[golden async for golden in _find_refusals(pipeline, seed=seed)]] if accepted else []
-
-
-def _ignore_progress(_stage: str, _done: int, _total: int) -> None:
-    """Progress of a single question is not shown."""
 
 
 async def _find_refusals(pipeline: AnswerPipeline, *, seed: int) -> AsyncIterator[GoldenQuestion]:
