@@ -152,11 +152,8 @@ def term_overlap(found: frozenset[int], expected: frozenset[int]) -> tuple[float
     both = len(found & expected)
     precision = both / len(found) if found else float(not expected)
     recall = both / len(expected) if expected else 1.0
-    return (
-        precision,
-        recall,
-        2 * precision * recall / (precision + recall) if both else float(not found and not expected),
-    )
+    f1 = 2 * precision * recall / (precision + recall) if both else float(not found and not expected)
+    return precision, recall, f1
 
 
 def _column_means(values: Sequence[tuple[float, float, float]]) -> list[float]:

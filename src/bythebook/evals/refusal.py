@@ -186,9 +186,8 @@ def load_tasks(folder: Path) -> tuple[Corpus, list[ConversationTask]]:
     tasks = []
     for row in read_rows(folder, "tasks", needs=("history", "contexts", "answerability")):
         pool.update({context["document_id"]: {"text": context["text"]} for context in row["contexts"]})
-        tasks.append(
-            ConversationTask(row["history"][-1]["text"], _to_exchanges(row["history"][:-1]), row["answerability"])
-        )
+        *before, last = row["history"]
+        tasks.append(ConversationTask(last["text"], _to_exchanges(before), row["answerability"]))
     kinds = {task.kind for task in tasks}
     if not {"ANSWERABLE", "UNANSWERABLE"} <= kinds:
         raise InputError(

@@ -79,23 +79,20 @@ class CollectionScan:
         return PageRecord(url, self.attachment.collection, path, parts[0][2], "", text)
 
     def lacks(self) -> tuple[str, ...]:
-        return tuple(_describe_gaps(self.attachment, self.missing, self.points))
-
-
-def _describe_gaps(attachment: attached.Attachment, missing: Counter[str], points: int) -> list[str]:
-    gaps = [
-        "an index of words: passages are found by meaning alone",
-        "the pages themselves: a quote's place is known within its chunk, and a page is the chunks there are of it",
-    ]
-    if missing["text"]:
-        gaps.append(f"text in {missing['text']} of {points} points: they are ignored")
-    if missing["url"]:
-        gaps.append(
-            f"an absolute address in {missing['url']} points: their citations cannot be opened (site_url completes "
-            "relative ones)"
-        )
-    fields = attached.FIELDS.items()
-    return gaps + [entry["without"] for part, entry in fields if "without" in entry and part not in attachment.fields]
+        """What the collection does not have, with the consequences."""
+        gaps = [
+            "an index of words: passages are found by meaning alone",
+            "the pages themselves: a quote's place is known within its chunk, and a page is the chunks there are of it",
+        ]
+        if self.missing["text"]:
+            gaps.append(f"text in {self.missing['text']} of {self.points} points: they are ignored")
+        if self.missing["url"]:
+            gaps.append(
+                f"an absolute address in {self.missing['url']} points: their citations cannot be opened (site_url "
+                "completes relative ones)"
+            )
+        absent = [entry for part, entry in attached.FIELDS.items() if part not in self.attachment.fields]
+        return (*gaps, *(entry["without"] for entry in absent if "without" in entry))
 
 
 def write_catalog(path: Path, scan: CollectionScan, identity: EmbedderId) -> Bm25Terms:

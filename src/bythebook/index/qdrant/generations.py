@@ -210,21 +210,16 @@ class ServerGenerations:
                 raise
 
     async def _upsert(self, name: str, points: list[models.PointStruct]) -> None:
-        await self.server.write(
-            "writing", lambda client: client.upsert(self._catalog_collection(name), points, wait=True)
-        )
+        await self.server.write("writing", methodcaller("upsert", self._catalog_collection(name), points, wait=True))
 
     async def heartbeat(self, name: str) -> None:
         """Record that the generation is still being written."""
         await self._update_manifest(name, {"written_at": _now()})
 
     async def _update_manifest(self, name: str, changes: Mapping[str, str]) -> None:
-        await self.server.write(
-            "writing",
-            lambda client: client.set_payload(
-                self._catalog_collection(name), dict(changes), points=[_MANIFEST_ID], wait=True
-            ),
-        )
+        collection = self._catalog_collection(name)
+        work = methodcaller("set_payload", collection, dict(changes), points=[_MANIFEST_ID], wait=True)
+        await self.server.write("writing", work)
 
     async def send_catalog(self, name: str, path: Path) -> None:
         """Upload the catalog to its collection."""

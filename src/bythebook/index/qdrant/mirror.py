@@ -11,6 +11,7 @@
 import asyncio
 import hashlib
 import json
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -226,7 +227,7 @@ async def pull(
     with local.writing():
         local.sweep()
         draft = local.empty_draft()
-        await asyncio.to_thread(_copy_file, catalog_file, draft / CATALOG_FILE)
+        await asyncio.to_thread(shutil.copyfile, catalog_file, draft / CATALOG_FILE)
         bm25 = Bm25Terms(manifest.average_length)
         source = QdrantStore(remote.server, remote.collection(name), bm25)
         with closing(Catalog.open(draft / CATALOG_FILE)) as catalog:
@@ -241,12 +242,6 @@ async def pull(
         EdgeStore.open(draft / SHARD_FOLDER, bm25).close()
         local.publish()
         local.sweep()
-
-
-def _copy_file(source: Path, target: Path) -> None:
-    import shutil
-
-    shutil.copyfile(source, target)
 
 
 async def _verify_copy(source: PassageStore, target: PassageStore, ids: Sequence[str]) -> None:
