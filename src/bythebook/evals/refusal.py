@@ -13,11 +13,10 @@ from bythebook.conversations.followups import Exchange
 from bythebook.errors import InputError
 from bythebook.evals import EvalRequest, EvalResult, Metrics
 from bythebook.evals.datasets import Corpus, Dataset, EvalQuestion, has_file, load_dataset, read_rows
+from bythebook.evals.followups import SPEAKER
 from bythebook.evals.metrics import Numbers, percentiles, two_sample_interval
 from bythebook.evals.report import histogram, tradeoff_curve
 from bythebook.evals.runner import BookUnderTest, Row, open_dataset
-
-_SPEAKER = "|user|:"
 
 
 async def measure(request: EvalRequest) -> EvalResult:
@@ -84,7 +83,7 @@ async def _ask(subject: BookUnderTest, question: EvalQuestion) -> Row:
 
 def standalone_text(question: EvalQuestion) -> str:
     """The text of the question. For a conversation, the human rewrite of its last question."""
-    return str(question.given.get("rewrite", question.text)).replace(_SPEAKER, "").strip()
+    return str(question.given.get("rewrite", question.text)).replace(SPEAKER, "").strip()
 
 
 def effective_confidence(response: AgentResponse, cutoff: float) -> float:

@@ -121,13 +121,9 @@ class GoldenChecker:
     ) -> Iterator[str]:
         if any(_matches_source(expected, location) for location in locations):
             return
-        ranks = [
-            rank
-            for rank, location in enumerate(self._source_locations(response), start=1)
-            if _matches_source(expected, location)
-        ]
-        if ranks:
-            yield f"It is number {ranks[0]} of the retrieved passages."
+        matches = [_matches_source(expected, location) for location in self._source_locations(response)]
+        if any(matches):
+            yield f"It is number {matches.index(True) + 1} of the retrieved passages."
         elif response.sources:
             yield f"It is not among the {len(response.sources)} retrieved passages."
 
