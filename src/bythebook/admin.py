@@ -12,14 +12,14 @@ from bythebook.errors import Conflict, InputError, NotFound
 from bythebook.index import backends
 from bythebook.index.catalog import Catalog
 from bythebook.index.generations import Generations, load_coverage
-from bythebook.index.provider import CATALOG_FILE, IndexSnapshot
+from bythebook.index.provider import CATALOG_FILE
 from bythebook.models import ENTAILMENT, RERANKER
 from bythebook.models.install import is_installed
 from bythebook.retrieval.reranker import installed_reranker
 from bythebook.sources import Coverage, ExcludedPage, SkippedPage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
     from pathlib import Path
 
     from bythebook.embeddings import EmbedderId
@@ -80,47 +80,11 @@ class BookStatus:
     models: tuple[ModelStatus, ...] = ()
 
 
-def describe_book(
-    snapshot: IndexSnapshot,
-    identity: EmbedderId,
-    *,
-    data_dir: Path,
-    coverage: Mapping[str, Coverage],
-    location: backends.IndexLocation,
-    models: tuple[ModelStatus, ...],
-) -> BookStatus:
-    """The status of an open snapshot."""
-    catalog = snapshot.catalog
-    totals = catalog.totals()
-    return BookStatus(
-        pages=totals.pages,
-        chunks=totals.chunks,
-        generation=snapshot.name,
-        published_at=catalog.get_fact("published_at"),
-        model=identity.model,
-        dimension=identity.dimension,
-        size_bytes=_disk_usage(data_dir),
-        sources=tuple(_source_status(name, pages, coverage) for name, pages in catalog.page_counts().items()),
-        calibration=snapshot.calibration,
-        location=location,
-        models=models,
-    )
-
-
-def describe_models(cache: Path, identity: EmbedderId) -> tuple[ModelStatus, ...]:
+def _describe_models(cache: Path, identity: EmbedderId) -> Iterator[ModelStatus]:
     """The local models of a book with this embedder. Opens none of them."""
-    embedder = LOCAL_MODELS.get(identity.model, DEFAULT_MODEL).spec
-    return tuple(
-        ModelStatus(
-            spec.title,
-            spec.purpose,
-            spec.license,
-            spec.author,
-            installed=is_installed(cache, spec),
-            fallback=spec.fallback,
-        )
-        for spec in (embedder, RERANKER, ENTAILMENT)
-    )
+    for spec in (LOCAL_MODELS.get(identity.model, DEFAULT_MODEL).spec, RERANKER, ENTAILMENT):
+        installed = is_installed(cache, spec)
+        yield ModelStatus(spec.title, spec.purpose, spec.license, spec.author, installed, spec.fallback)
 
 
 def _source_status(name: str, pages: int, coverage: Mapping[str, Coverage]) -> SourceStatus:
@@ -174,14 +138,20 @@ async def read_status(settings: Settings) -> BookStatus:
         identity = await backend.read_embedder_id() or EMBEDDER_ID
         with ExitStack() as stack:
             snapshot = await backend.snapshot_loader(identity, len).open(stack)
-            coverage = await backend.load_coverage()
-            return describe_book(
-                snapshot,
-                identity,
-                data_dir=settings.data_dir,
-                coverage=coverage,
+            coverage, catalog = await backend.load_coverage(), snapshot.catalog
+            totals = catalog.totals()
+            return BookStatus(
+                pages=totals.pages,
+                chunks=totals.chunks,
+                generation=snapshot.name,
+                published_at=catalog.get_fact("published_at"),
+                model=identity.model,
+                dimension=identity.dimension,
+                size_bytes=_disk_usage(settings.data_dir),
+                sources=tuple(_source_status(name, pages, coverage) for name, pages in catalog.page_counts().items()),
+                calibration=snapshot.calibration,
                 location=backend.location,
-                models=describe_models(settings.model_folder, identity),
+                models=tuple(_describe_models(settings.model_folder, identity)),
             )
 
 

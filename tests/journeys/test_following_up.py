@@ -16,7 +16,7 @@ from bythebook.llm.client import ChatEndpoint
 from bythebook.llm.config import AgentConfig
 from bythebook.llm.generator import AnswerGenerator
 from bythebook.testing import CompletionRequest, Fault, ScriptedReply, ScriptedServer, ScriptedUsage, cooperative_model
-from bythebook.upstream import Deadline
+from bythebook.upstream.deadline import Deadline
 
 Opened = Callable[..., AbstractAsyncContextManager[Book]]
 

@@ -16,11 +16,11 @@ from bythebook.retrieval.calibration import (
     MAX_CUTOFF,
     MAX_QUESTIONS,
     MIN_CUTOFF,
-    OFF_TOPIC_QUESTIONS,
     UNCALIBRATED,
     choose_cutoff,
     cross_validate,
     is_valid_for,
+    load_fixed_questions,
 )
 from bythebook.retrieval.evidence import RULES
 from tests.support.word_embedder import WordBook
@@ -102,7 +102,7 @@ async def test_a_book_without_sentences_gets_the_default_cutoff(tmp_path: Path) 
 
 
 def test_there_are_enough_off_topic_questions() -> None:
-    assert len(set(OFF_TOPIC_QUESTIONS)) >= MAX_QUESTIONS
+    assert len(set(load_fixed_questions("off_topic"))) >= MAX_QUESTIONS
 
 
 VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=30)

@@ -17,7 +17,7 @@ from bythebook.errors import NotFound, RetrievalError
 from bythebook.qa.instrumentation import LEFT, instrument
 from bythebook.qa.request import StageTimer
 from bythebook.telemetry import install_listeners, log, metric, span
-from bythebook.upstream import Deadline
+from bythebook.upstream.deadline import Deadline
 from tests.support.telemetry import RecordingListener, record_telemetry
 
 HORN = "How often does the fog horn sound?"

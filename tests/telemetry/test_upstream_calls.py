@@ -8,7 +8,8 @@ import pytest
 
 from bythebook.errors import ProviderError
 from bythebook.testing import autojump_clock
-from bythebook.upstream import Deadline, RetryPolicy, Upstream
+from bythebook.upstream.client import RetryPolicy, Upstream
+from bythebook.upstream.deadline import Deadline
 from tests.support.telemetry import RecordingListener, record_telemetry
 
 

@@ -17,7 +17,9 @@ from bythebook.errors import (
     Unavailable,
 )
 from bythebook.testing.clock import autojump_clock
-from bythebook.upstream import BreakerState, Deadline, RetryPolicy, Upstream
+from bythebook.upstream.circuit_breaker import BreakerState
+from bythebook.upstream.client import RetryPolicy, Upstream
+from bythebook.upstream.deadline import Deadline
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

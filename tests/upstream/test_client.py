@@ -11,7 +11,8 @@ import pytest
 
 from bythebook.errors import BookError, DeadlineExceeded, InputError, ProviderAuthError, ProviderError, RateLimited
 from bythebook.testing.clock import autojump_clock
-from bythebook.upstream import CallReport, CallState, Deadline, RetryPolicy, Upstream
+from bythebook.upstream.client import CallReport, CallState, RetryPolicy, Upstream
+from bythebook.upstream.deadline import Deadline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,9 @@ import pytest
 
 from bythebook.errors import BookError, ProviderError
 from bythebook.testing.clock import autojump_clock
-from bythebook.upstream import BreakerState, CallReport, Deadline, RetryPolicy, Upstream
+from bythebook.upstream.circuit_breaker import BreakerState
+from bythebook.upstream.client import CallReport, RetryPolicy, Upstream
+from bythebook.upstream.deadline import Deadline
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence

@@ -17,8 +17,10 @@ from openai import AsyncOpenAI
 
 from bythebook.errors import BookError, CohereAPIError, ProviderError, RateLimited, Unavailable
 from bythebook.testing import DEFAULT_FAULTS, CompletionRequest, Fault, Faults, ScriptedReply, ScriptedServer
-from bythebook.upstream import BreakerState, Deadline, RetryPolicy, Upstream
+from bythebook.upstream.circuit_breaker import BreakerState
 from bythebook.upstream.classify import classify_http_error
+from bythebook.upstream.client import RetryPolicy, Upstream
+from bythebook.upstream.deadline import Deadline
 from bythebook.upstream.openai import classify_openai_error
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ import hmac
 import re
 import secrets
 from collections.abc import Collection
+from dataclasses import asdict
 from datetime import datetime
 
 from sqlalchemy import Connection, RowMapping, bindparam, exists, insert, select, update
@@ -65,29 +66,18 @@ class ApiKeyStore:
             raise InputError("the token of a site needs the site's origin, such as https://example.org.")
         if budget < 1:
             raise InputError("the budget of a site is a number of questions a day, at least 1.")
-        key = ApiKey(
-            _new_id(),
-            name,
-            frozenset(scopes),
-            utc_now(),
-            expires_at,
-            origins=frozenset(map(validate_origin, origins)),
-            budget=budget,
-        )
+        site = frozenset(map(validate_origin, origins))
+        key = ApiKey(_new_id(), name, frozenset(scopes), utc_now(), expires_at, origins=site, budget=budget)
         return await self._insert(key, "btbsite")
 
     async def _insert(self, key: ApiKey, kind: str) -> tuple[ApiKey, str]:
         if not key.name.isprintable() or len(key.name) > MAX_NAME_LENGTH:
             raise InputError(f"the name of a key is at most {MAX_NAME_LENGTH} printable characters.")
         secret = f"{kind}_{key.id}_{secrets.token_urlsafe(32)}"
-        row = {
-            "id": key.id,
+        row = asdict(key) | {
             "digest": _digest(secret),
-            "name": key.name,
             "scopes": " ".join(sorted(key.scopes)),
             "origins": " ".join(sorted(key.origins)),
-            "budget": key.budget,
-            "created_at": key.created_at,
             "expires_at": to_utc(key.expires_at) if key.expires_at else None,
         }
         await self._database.write(lambda connection: connection.execute(insert(keys), row))
@@ -166,13 +156,6 @@ def _to_caller(key: ApiKey, kind: str) -> Caller | None:
 
 
 def _to_key(row: RowMapping) -> ApiKey:
-    return ApiKey(
-        id=row["id"],
-        name=row["name"],
-        scopes=frozenset(map(Scope, row["scopes"].split())),
-        created_at=row["created_at"],
-        expires_at=row["expires_at"],
-        revoked_at=row["revoked_at"],
-        origins=frozenset(row["origins"].split()),
-        budget=row["budget"],
-    )
+    values = {name: row[name] for name in ApiKey.__slots__}
+    scopes, origins = frozenset(map(Scope, row["scopes"].split())), frozenset(row["origins"].split())
+    return ApiKey(**values | {"scopes": scopes, "origins": origins})

@@ -28,16 +28,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-app.command()(ingest.ingest)
-app.command()(search.search)
-app.command()(ask.ask)
-app.command()(chat.chat)
-app.command()(serve.serve)
-app.command()(mcp.mcp)
-app.command()(gaps.gaps)
-app.command()(status.status)
-app.command()(config.config)
-app.command()(demo.demo)
+_COMMANDS = (ingest.ingest, search.search, ask.ask, chat.chat, serve.serve, mcp.mcp, gaps.gaps, status.status)
+for _command in (*_COMMANDS, config.config, demo.demo):
+    app.command()(_command)
 app.add_typer(evaluate.app, name="eval", help="Golden questions, and evaluation on datasets.")
 app.add_typer(keys.app, name="keys", help="API keys and site tokens.")
 app.add_typer(index.app, name="index", help="Generations of the book on this disk and on a Qdrant server.")

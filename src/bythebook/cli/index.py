@@ -30,9 +30,8 @@ def list_generations(
     """Show every generation of the book, on this disk and on the Qdrant server."""
     from bythebook.admin import list_generations
 
-    held = console.run(
-        list_generations(console.load_settings(data_dir=data_dir, qdrant_url=url, collection_name=collection))
-    )
+    settings = console.load_settings(data_dir=data_dir, qdrant_url=url, collection_name=collection)
+    held = console.run(list_generations(settings))
     if json:
         console.print_json({"generations": held})
     elif not held:
@@ -80,11 +79,8 @@ def remove(
     """Remove an unused generation from the Qdrant server."""
     from bythebook.admin import remove_generation
 
-    console.run(
-        remove_generation(
-            console.load_settings(data_dir=data_dir, qdrant_url=url, collection_name=collection), generation
-        )
-    )
+    settings = console.load_settings(data_dir=data_dir, qdrant_url=url, collection_name=collection)
+    console.run(remove_generation(settings, generation))
     if json:
         console.print_json({"removed": generation})
     else:

@@ -1,7 +1,6 @@
 """`bythebook mcp`: the book as an MCP server for a program that starts it."""
 
-from bythebook.cli.console import BaseUrl, DataDir, Json, Model, load_settings, run, say
-from bythebook.settings import Settings
+from bythebook.cli.console import BaseUrl, DataDir, Json, Model, load_settings, run_with_book
 
 
 def mcp(
@@ -11,12 +10,6 @@ def mcp(
     json: Json = False,  # noqa: ARG001 - standard output is JSON in any case
 ) -> None:
     """Serve the book over the Model Context Protocol on standard input and output."""
-    run(_serve(load_settings(data_dir=data_dir, model=model, base_url=base_url)))
-
-
-async def _serve(settings: Settings) -> None:
-    from bythebook.book import Book
     from bythebook.mcp.server import serve
 
-    async with Book.open(settings, say=say) as book:
-        await serve(book)
+    run_with_book(load_settings(data_dir=data_dir, model=model, base_url=base_url), serve)

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from bythebook.embeddings.config import EmbedderConfig
 from bythebook.embeddings.remote import InputType
 from bythebook.errors import CohereAPIError, ConfigurationError
-from bythebook.upstream import ClassifiedError
-from bythebook.upstream.classify import classify_http_error, classify_status
+from bythebook.upstream.classify import ClassifiedError, classify_http_error, classify_status
 
 try:
     import httpx

@@ -21,8 +21,9 @@ import numpy as np
 from bythebook.embeddings import EmbedderId, Texts, Vector, iterate_texts
 from bythebook.embeddings.config import EmbedderConfig, EmbedderLimits
 from bythebook.errors import BookError, ConfigurationError, DeadlineExceeded, RateLimited
-from bythebook.upstream import ClassifiedError, Deadline, RetryPolicy, Upstream
-from bythebook.upstream.deadline import now
+from bythebook.upstream.classify import ClassifiedError
+from bythebook.upstream.client import RetryPolicy, Upstream
+from bythebook.upstream.deadline import Deadline, now
 
 MINUTE = 60.0
 _TOLERATED_REFUSALS = 1

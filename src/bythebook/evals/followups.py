@@ -21,7 +21,7 @@ Turn = tuple[str, str, list[Exchange]]
 """A question, its human rewrite, and the history."""
 
 
-_SPEAKER = "|user|:"
+SPEAKER = "|user|:"
 METHODS = ("last_turn", "ours", "ours_in_one_search", "rewrite")
 
 
@@ -67,8 +67,8 @@ async def _search(subject: BookUnderTest, question: EvalQuestion) -> Row:
 
 def _parse_turn(question: EvalQuestion) -> Turn:
     given: dict[str, Any] = question.given
-    said = [text.strip() for text in given["history_questions"].split(_SPEAKER) if text.strip()]
-    last, rewrite = (text.replace(_SPEAKER, "").strip() for text in (question.text, given["rewrite"]))
+    said = [text.strip() for text in given["history_questions"].split(SPEAKER) if text.strip()]
+    last, rewrite = (text.replace(SPEAKER, "").strip() for text in (question.text, given["rewrite"]))
     return last, rewrite, [Exchange(text) for text in said[:-1]]
 
 
@@ -152,11 +152,8 @@ def term_overlap(found: frozenset[int], expected: frozenset[int]) -> tuple[float
     both = len(found & expected)
     precision = both / len(found) if found else float(not expected)
     recall = both / len(expected) if expected else 1.0
-    return (
-        precision,
-        recall,
-        2 * precision * recall / (precision + recall) if both else float(not found and not expected),
-    )
+    f1 = 2 * precision * recall / (precision + recall) if both else float(not found and not expected)
+    return precision, recall, f1
 
 
 def _column_means(values: Sequence[tuple[float, float, float]]) -> list[float]:

@@ -7,21 +7,16 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bythebook.answers import AgentResponse, Outcome
 from bythebook.conversations.followups import Exchange
 from bythebook.errors import InputError
 from bythebook.evals import EvalRequest, EvalResult, Metrics
 from bythebook.evals.datasets import Corpus, Dataset, EvalQuestion, has_file, load_dataset, read_rows
-from bythebook.evals.metrics import percentiles, two_sample_interval
-from bythebook.evals.report import Plot, histogram, tradeoff_curve
+from bythebook.evals.followups import SPEAKER
+from bythebook.evals.metrics import Numbers, percentiles, two_sample_interval
+from bythebook.evals.report import histogram, tradeoff_curve
 from bythebook.evals.runner import BookUnderTest, Row, open_dataset
-
-Numbers = NDArray[np.float64]
-
-
-_SPEAKER = "|user|:"
 
 
 async def measure(request: EvalRequest) -> EvalResult:
@@ -41,12 +36,9 @@ async def measure(request: EvalRequest) -> EvalResult:
     metrics: Metrics = {
         "questions": {"covered": len(covered), "foreign": len(foreign)},
         **score_separation(*sides, cutoff=cutoff),
-        "intervals": separation_intervals(*sides, cutoff=cutoff, seed=request.seed),
-        "milliseconds": percentiles(times),
     }
-    plots = (refusal_curve(*sides, cutoff=cutoff), histogram("Time to decide", times))
     kind = f"questions of {request.foreign.name}" if request.foreign else "out of book" if request.out_of_book else ""
-    return EvalResult("refusal", request.dataset, metrics, plots, kind or "near misses")
+    return _make_result(request, metrics, sides, times, cutoff=cutoff, kind=kind or "near misses")
 
 
 def split_questions(dataset: Dataset, request: EvalRequest) -> tuple[str, list[EvalQuestion], list[EvalQuestion]]:
@@ -91,7 +83,7 @@ async def _ask(subject: BookUnderTest, question: EvalQuestion) -> Row:
 
 def standalone_text(question: EvalQuestion) -> str:
     """The text of the question. For a conversation, the human rewrite of its last question."""
-    return str(question.given.get("rewrite", question.text)).replace(_SPEAKER, "").strip()
+    return str(question.given.get("rewrite", question.text)).replace(SPEAKER, "").strip()
 
 
 def effective_confidence(response: AgentResponse, cutoff: float) -> float:
@@ -106,17 +98,24 @@ def score_separation(covered: Numbers, foreign: Numbers, *, cutoff: float) -> di
     return {**{name: round(value, 4) for name, value in metrics.items()}, "cutoff": cutoff}
 
 
-def separation_intervals(covered: Numbers, foreign: Numbers, *, cutoff: float, seed: int) -> dict[str, list[float]]:
-    """The confidence interval of each metric."""
-    return {
-        name: two_sample_interval(of, covered, foreign, seed=seed) for name, of in _metric_functions(cutoff).items()
-    }
-
-
-def refusal_curve(covered: Numbers, foreign: Numbers, *, cutoff: float) -> Plot:
-    return tradeoff_curve(
+def _make_result(
+    request: EvalRequest,
+    metrics: Metrics,
+    sides: Sequence[Numbers],
+    times: Sequence[float],
+    *,
+    cutoff: float,
+    kind: str,
+) -> EvalResult:
+    """The result with the intervals and plots of the confidences of covered and of foreign questions."""
+    covered, foreign = sides
+    functions = _metric_functions(cutoff).items()
+    intervals = {name: two_sample_interval(of, covered, foreign, seed=request.seed) for name, of in functions}
+    curve = tradeoff_curve(
         "Kept and refused, by cutoff", across=("refused", foreign), up=("kept", covered), cutoff=cutoff
     )
+    metrics = {**metrics, "intervals": intervals, "milliseconds": percentiles(times)}
+    return EvalResult("refusal", request.dataset, metrics, (curve, histogram("Time to decide", times)), kind)
 
 
 def _metric_functions(cutoff: float) -> dict[str, Callable[[Numbers, Numbers], float]]:
@@ -170,18 +169,14 @@ async def measure_conversations(request: EvalRequest) -> EvalResult:
         name = f"refusal in conversations, {request.limit}, {request.seed}"
         seen = await subject.run_questions(name, questions, lambda question: _ask_task(subject, question.given["task"]))
         cutoff = subject.snapshot.calibration.cutoff
-    covered, foreign = (
-        np.array([row["confidence"] for task, row in zip(asked, seen, strict=True) if task.kind == kind])
-        for kind in ("ANSWERABLE", "UNANSWERABLE")
-    )
-    times = [row["milliseconds"] for row in seen]
-    metrics = {
-        **compute_metrics(asked, seen, cutoff=cutoff),
-        "intervals": separation_intervals(covered, foreign, cutoff=cutoff, seed=request.seed),
-        "milliseconds": percentiles(times),
-    }
-    plots = (refusal_curve(covered, foreign, cutoff=cutoff), histogram("Time to decide", times))
-    return EvalResult("refusal", request.dataset, metrics, plots, "in conversations")
+    metrics, times = compute_metrics(asked, seen, cutoff=cutoff), [row["milliseconds"] for row in seen]
+    return _make_result(request, metrics, _split_sides(asked, seen), times, cutoff=cutoff, kind="in conversations")
+
+
+def _split_sides(tasks: Sequence[ConversationTask], seen: Sequence[Row]) -> list[Numbers]:
+    """The confidences of the ANSWERABLE and of the UNANSWERABLE questions."""
+    rows = list(zip(tasks, seen, strict=True))
+    return [np.array([row["confidence"] for task, row in rows if task.kind == kind]) for kind in KINDS[:2]]
 
 
 def load_tasks(folder: Path) -> tuple[Corpus, list[ConversationTask]]:
@@ -190,9 +185,8 @@ def load_tasks(folder: Path) -> tuple[Corpus, list[ConversationTask]]:
     tasks = []
     for row in read_rows(folder, "tasks", needs=("history", "contexts", "answerability")):
         pool.update({context["document_id"]: {"text": context["text"]} for context in row["contexts"]})
-        tasks.append(
-            ConversationTask(row["history"][-1]["text"], _to_exchanges(row["history"][:-1]), row["answerability"])
-        )
+        *before, last = row["history"]
+        tasks.append(ConversationTask(last["text"], _to_exchanges(before), row["answerability"]))
     kinds = {task.kind for task in tasks}
     if not {"ANSWERABLE", "UNANSWERABLE"} <= kinds:
         raise InputError(
@@ -216,7 +210,7 @@ async def _ask_task(subject: BookUnderTest, task: ConversationTask) -> Row:
 def compute_metrics(tasks: Sequence[ConversationTask], seen: Sequence[Row], *, cutoff: float) -> Metrics:
     """The separation of ANSWERABLE and UNANSWERABLE, and the outcomes of the other labels."""
     kinds = {kind: [row for task, row in zip(tasks, seen, strict=True) if task.kind == kind] for kind in KINDS}
-    sides = [np.array([row["confidence"] for row in kinds[kind]]) for kind in ("ANSWERABLE", "UNANSWERABLE")]
+    sides = _split_sides(tasks, seen)
     between = {
         kind.lower(): {
             "questions": len(found),

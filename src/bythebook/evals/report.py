@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
+from pathlib import Path
+from string import Template
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bythebook.evals import EvalResult, Metrics
-
-Numbers = NDArray[np.float64]
+from bythebook.evals.metrics import Numbers
 
 _WIDTH, _HEIGHT = 520, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 54, 16, 14, 44
@@ -138,22 +138,6 @@ def _svg_text(at: tuple[float, float], text: str, anchor: str) -> str:
     return f'<text x="{at[0]:.1f}" y="{at[1]:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1f2430; --paper: #fdfdfb; --bar: #4878a8; --line: #c43; --grid: #ccc8; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e6e2; --paper: #17191f; --bar: #7aa7d6; --line: #f86; } }
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 70rem;
-  margin: 2rem auto; padding: 0 1rem; }
-h1, h2 { line-height: 1.2; } h2 { margin-top: 3rem; }
-figure { display: inline-block; width: min(100%, 33rem); margin: 0 1rem 1rem 0; vertical-align: top; }
-figcaption { font-weight: 600; } svg { width: 100%; height: auto; } svg text { font-size: 12px; fill: var(--ink); }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; } td, th { padding: .15rem 1rem .15rem 0;
-  text-align: left; border-bottom: 1px solid var(--grid); }
-.bar { fill: var(--bar); } .whisker, .axis { stroke: var(--ink); } .grid { stroke: var(--grid); }
-.curve { fill: none; stroke: var(--bar); stroke-width: 2.5; } .chosen { fill: var(--line); }
-.mark { stroke: var(--line); stroke-dasharray: 4 3; } .failed { color: var(--line); }
-"""
-
-
 def to_text(result: EvalResult) -> str:
     """Format each metric on one line with its interval."""
     lines = [
@@ -167,14 +151,8 @@ def to_html(results: Sequence[EvalResult], *, title: str, above: str = "") -> st
     """Build a self-contained page without scripts and external resources."""
     made = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     sections = "\n".join(map(_html_section, results))
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width">\n'
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n"
-        f"<p>Measured with By the Book on {made}. Whiskers and brackets are 95 % intervals.</p>\n"
-        f"{above}\n{sections}\n</body>\n</html>\n"
-    )
+    page = Template(Path(__file__).with_suffix(".html").read_text(encoding="utf-8"))
+    return page.substitute(title=escape(title), made=made, above=above, sections=sections)
 
 
 def html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

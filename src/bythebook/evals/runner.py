@@ -167,10 +167,10 @@ class EvalCheckpoint:
 
 @cache
 def source_digest() -> str:
-    """A digest of the source code of this package: rows of different code must not be mixed."""
+    """A digest of the source code and the tables of this package: rows of different code must not be mixed."""
     digest = hashlib.sha256()
     root = Path(__file__).parent.parent
-    for path in sorted(root.rglob("*.py")):
+    for path in sorted([*root.rglob("*.py"), *root.rglob("*.json")]):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

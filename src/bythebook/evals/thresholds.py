@@ -1,9 +1,11 @@
 """The table of suites, and the thresholds of this project: each metric with its floor and its goal."""
 
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
+from pathlib import Path
 from typing import Literal
 
 from bythebook.errors import InputError
@@ -67,34 +69,10 @@ class QualityCheck:
     kind: str = ""
 
 
-CHECKS = (
-    QualityCheck("retrieval", "scifact", (Threshold("ndcg_at_10", 0.73, 0.75),)),
-    QualityCheck(
-        "retrieval", "ray_docs_qa", (Threshold("ndcg_at_10", 0.575, 0.65), Threshold("recall_at_10", 0.82, 0.90))
-    ),
-    QualityCheck("retrieval", "squad2", (Threshold("ndcg_at_10", 0.90, 0.95),)),
-    QualityCheck("followups", "mtrag_cloud_pool", (Threshold("share_of_the_way", 0.5, 1.0),)),
-    QualityCheck(
-        "refusal",
-        "squad2",
-        (Threshold("auroc", 0.98, 0.995), Threshold("kept", 0.95, 0.98), Threshold("refused", 0.92, 0.98)),
-        kind=OUT_OF_BOOK,
-    ),
-    QualityCheck("refusal", "mtrag_un", (Threshold("auroc", 0.82, 0.92),), kind="in conversations"),
-    QualityCheck("refusal", "squad2", (Threshold("auroc", 0.65, 0.85),), kind="near misses"),
-    QualityCheck(
-        "answers",
-        "squad2",
-        (
-            Threshold("hit_at_1", 0.74, 0.85),
-            Threshold("hit_at_3", 0.89, 0.95),
-            Threshold("quotes_exact", 1.0, 1.0),
-            Threshold("checking.milliseconds", 60.0, 20.0, less_is_better=True),
-        ),
-    ),
-    QualityCheck("proof", "wice/pairs.jsonl.gz", (Threshold("auroc", 0.74, 0.85),), limit=100_000),
-    QualityCheck("proof", "fool_me_twice/pairs.jsonl.gz", (Threshold("auroc", 0.58, 0.80),), limit=100_000),
-)
+def load_checks() -> Iterator[QualityCheck]:
+    """The checks of this project, from `thresholds.json`."""
+    for row in json.loads(Path(__file__).with_suffix(".json").read_bytes()):
+        yield QualityCheck(**row | {"thresholds": tuple(Threshold(**each) for each in row["thresholds"])})
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +103,14 @@ class CheckResult:
 
 def run_checks(request: EvalRequest, *, run: Run) -> Iterator[CheckResult]:
     """Run every check. `request.path` is the folder of all datasets."""
-    for check in CHECKS:
-        path = request.path / check.dataset
-        if not path.exists():
-            yield CheckResult(None, tuple(_missing_metric(check, threshold) for threshold in check.thresholds))
-            continue
-        limit = min(check.limit, request.limit)
-        result = run(check.suite, replace(request, path=path, limit=limit, out_of_book=check.kind == OUT_OF_BOOK))
-        yield CheckResult(
-            result, tuple(judge_metric(check, threshold, result.metrics) for threshold in check.thresholds)
-        )
+    for check in load_checks():
+        result = None
+        if (path := request.path / check.dataset).exists():
+            limit = min(check.limit, request.limit)
+            asked = replace(request, path=path, limit=limit, out_of_book=check.kind == OUT_OF_BOOK)
+            result = run(check.suite, asked)
+        metrics = result.metrics if result else None
+        yield CheckResult(result, tuple(judge_metric(check, threshold, metrics) for threshold in check.thresholds))
 
 
 def below_floor(verdicts: Sequence[MetricVerdict]) -> list[MetricVerdict]:
@@ -142,40 +118,35 @@ def below_floor(verdicts: Sequence[MetricVerdict]) -> list[MetricVerdict]:
     return [one for one in verdicts if one.verdict in ("MISSED", "not measured")]
 
 
-def _missing_metric(check: QualityCheck, threshold: Threshold) -> MetricVerdict:
-    return MetricVerdict(
-        _metric_name(check, threshold), None, threshold.floor, threshold.goal, "not measured", "the dataset is missing"
-    )
-
-
-def judge_metric(check: QualityCheck, threshold: Threshold, metrics: Metrics) -> MetricVerdict:
-    """Compare a metric with its thresholds."""
-    name = _metric_name(check, threshold)
+def judge_metric(check: QualityCheck, threshold: Threshold, metrics: Metrics | None) -> MetricVerdict:
+    """Compare a metric with its thresholds. `metrics` is None if the dataset is missing."""
     value = _look_up_metric(metrics, threshold.key)
-    if value is None:
-        return _judge_undefined_share(name, threshold, metrics)
     sign = -1 if threshold.less_is_better else 1
-    verdict: Verdict = "goal" if sign * value >= sign * threshold.goal else "floor"
-    if sign * value < sign * threshold.floor:
+    verdict: Verdict
+    note = ""
+    if metrics is None:
+        verdict, note = "not measured", "the dataset is missing"
+    elif value is None:
+        verdict, note = _judge_undefined_share(metrics)
+    elif sign * value < sign * threshold.floor:
         verdict = "MISSED"
-    return MetricVerdict(name, value, threshold.floor, threshold.goal, verdict)
+    else:
+        verdict = "goal" if sign * value >= sign * threshold.goal else "floor"
+    kind = f", {check.kind}" if check.kind else ""
+    name = f"{check.suite} {check.dataset.partition('/')[0]}{kind}: {threshold.key}"
+    return MetricVerdict(name, value, threshold.floor, threshold.goal, verdict, note)
 
 
-def _judge_undefined_share(name: str, threshold: Threshold, metrics: Metrics) -> MetricVerdict:
+def _judge_undefined_share(metrics: Metrics) -> tuple[Verdict, str]:
     """Judge a share that is undefined because the human rewrite does not retrieve more than the last turn."""
     ours, rewrite = (_look_up_metric(metrics, f"{of}.ndcg_at_10") or 0.0 for of in ("ours", "rewrite"))
     note = f"the rewrite finds {rewrite:.3f}, no more than the last turn; ours finds {ours:.3f}"
-    return MetricVerdict(name, None, threshold.floor, threshold.goal, "goal" if ours >= rewrite else "MISSED", note)
+    return "goal" if ours >= rewrite else "MISSED", note
 
 
-def _look_up_metric(metrics: Metrics, key: str) -> float | None:
+def _look_up_metric(metrics: Metrics | None, key: str) -> float | None:
     """Look up a metric by its dotted name."""
     value: object = metrics
     for name in key.split("."):
         value = value[name] if isinstance(value, dict) else None
     return value if isinstance(value, int | float) else None
-
-
-def _metric_name(check: QualityCheck, threshold: Threshold) -> str:
-    kind = f", {check.kind}" if check.kind else ""
-    return f"{check.suite} {check.dataset.partition('/')[0]}{kind}: {threshold.key}"

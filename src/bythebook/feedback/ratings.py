@@ -95,34 +95,14 @@ def _rate(connection: Connection, feedback: Feedback, user_id: str) -> Feedback:
 
 
 def _to_row(entry: AnswerLogEntry) -> dict[str, Any]:
-    return {
-        "id": entry.id,
-        "user_id": entry.user_id,
-        "conversation_id": entry.conversation_id,
-        "question": entry.question,
-        "outcome": entry.outcome,
-        "generation": entry.generation,
-        "nearest": json.dumps([asdict(section) for section in entry.nearest]),
-        "confidence": entry.coverage,
-        "asked_at": entry.asked_at,
-        "reason": "",
-    }
+    row = asdict(entry)
+    row["confidence"] = row.pop("coverage")
+    return row | {"nearest": json.dumps(row["nearest"]), "rating": None, "reason": ""}
 
 
 def _to_entry(row: RowMapping) -> AnswerLogEntry:
-    return AnswerLogEntry(
-        id=row["id"],
-        user_id=row["user_id"],
-        question=row["question"],
-        outcome=row["outcome"],
-        generation=row["generation"],
-        nearest=tuple(
-            NearestSection(**section | {"headings": tuple(section["headings"])})
-            for section in json.loads(row["nearest"])
-        ),
-        coverage=row["confidence"],
-        conversation_id=row["conversation_id"],
-        asked_at=row["asked_at"],
-        rating=Rating(row["rating"]) if row["rating"] else None,
-        reason=row["reason"],
-    )
+    sections = json.loads(row["nearest"])
+    nearest = tuple(NearestSection(**section | {"headings": tuple(section["headings"])}) for section in sections)
+    rating = Rating(row["rating"]) if row["rating"] else None
+    values = {name: row[name] for name in AnswerLogEntry.__slots__ if name != "coverage"}
+    return AnswerLogEntry(**values | {"nearest": nearest, "coverage": row["confidence"], "rating": rating})

@@ -31,8 +31,7 @@ from bythebook.index.terms import Bm25Terms, VocabularyDelta, quantize_length
 from bythebook.retrieval.calibration import UNCALIBRATED, calibrate
 from bythebook.retrieval.reranker import Reranker
 from bythebook.retrieval.retriever import Retriever
-
-Progress = Callable[[str, int, int], None]
+from bythebook.telemetry import Progress
 
 
 class CollectionScan:
@@ -80,31 +79,20 @@ class CollectionScan:
         return PageRecord(url, self.attachment.collection, path, parts[0][2], "", text)
 
     def lacks(self) -> tuple[str, ...]:
-        return tuple(_describe_gaps(self.attachment, self.missing, self.points))
-
-
-def _describe_gaps(attachment: attached.Attachment, missing: Counter[str], points: int) -> list[str]:
-    gaps = [
-        "an index of words: passages are found by meaning alone",
-        "the pages themselves: a quote's place is known within its chunk, and a page is the chunks there are of it",
-    ]
-    if missing["text"]:
-        gaps.append(f"text in {missing['text']} of {points} points: they are ignored")
-    if missing["url"]:
-        gaps.append(
-            f"an absolute address in {missing['url']} points: their citations cannot be opened (site_url completes "
-            "relative ones)"
-        )
-    descriptions = {
-        "title": "titles: the last part of the address stands in for one",
-        "chunk_index": "the order of chunks in their page",
-        "heading_hierarchy": "headings: a passage is shown below its title alone",
-        "module_name": "modules: the filter module=NAME finds nothing",
-        "chapter_id": "chapters: the filter chapter=ID finds nothing",
-        "anchor": "anchors: a citation opens its page at the quote, without the section's anchor",
-        "token_count": "token counts: they are counted when a passage is read",
-    }
-    return gaps + [text for part, text in descriptions.items() if part not in attachment.fields]
+        """What the collection does not have, with the consequences."""
+        gaps = [
+            "an index of words: passages are found by meaning alone",
+            "the pages themselves: a quote's place is known within its chunk, and a page is the chunks there are of it",
+        ]
+        if self.missing["text"]:
+            gaps.append(f"text in {self.missing['text']} of {self.points} points: they are ignored")
+        if self.missing["url"]:
+            gaps.append(
+                f"an absolute address in {self.missing['url']} points: their citations cannot be opened (site_url "
+                "completes relative ones)"
+            )
+        absent = [entry for part, entry in attached.FIELDS.items() if part not in self.attachment.fields]
+        return (*gaps, *(entry["without"] for entry in absent if "without" in entry))
 
 
 def write_catalog(path: Path, scan: CollectionScan, identity: EmbedderId) -> Bm25Terms:
@@ -255,7 +243,7 @@ async def _scroll_all(server: QdrantServer, collection: str) -> AsyncIterator[tu
 
 def _no_text_message(attachment: attached.Attachment, some: Sequence[models.Record]) -> str:
     names = sorted({name for point in some for name in point.payload or {}})
-    looked = ", ".join(attached.FIELD_NAMES["text"])
+    looked = ", ".join(attached.FIELDS["text"]["names"])
     has = f"It has {', '.join(names)}." if names else "Its points have no payload, or there are none."
     return f"{attachment.collection!r} has no text in a field with a known name ({looked}). {has}"
 

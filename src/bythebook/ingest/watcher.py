@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn, TypeAlias
 
@@ -82,13 +82,11 @@ async def read_state(sources: Sequence[PageSource]) -> SourceState:
     found: list[tuple[str, str]] = []
     for source in sources:
         try:
-            found += [(entry.path, f"{entry.url} {entry.stamp}") async for entry in _list_pages(source)]
+            found += [
+                (entry.path, f"{entry.url} {entry.stamp}")
+                async for entry in source.listing()
+                if isinstance(entry, ListedPage)
+            ]
         except BookError as error:
             found.append((source.name, str(error)))
     return tuple(found)
-
-
-async def _list_pages(source: PageSource) -> AsyncIterator[ListedPage]:
-    async for entry in source.listing():
-        if isinstance(entry, ListedPage):
-            yield entry

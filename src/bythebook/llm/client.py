@@ -24,7 +24,8 @@ from bythebook.llm import GenerationStarted, agents_sdk
 from bythebook.llm.providers import Provider
 from bythebook.llm.search_tool import FORMER_NAME, NAME
 from bythebook.telemetry import metric
-from bythebook.upstream import CallReport, CallState, Deadline, Upstream
+from bythebook.upstream.client import CallReport, CallState, Upstream
+from bythebook.upstream.deadline import Deadline
 from bythebook.upstream.openai import classify_openai_error
 
 CONNECTIONS = httpx2.Limits(max_connections=1000, max_keepalive_connections=16)

@@ -19,8 +19,8 @@ from bythebook.llm.client import ChatEndpoint, ModelReply, TurnModel
 from bythebook.llm.config import AgentConfig
 from bythebook.llm.context_budget import ContextBudget, FittedContext, count_passage_tokens, count_tokens, fit_context
 from bythebook.retrieval import RetrievalResult
-from bythebook.upstream import CallReport, Deadline
-from bythebook.upstream.client import ignore_report
+from bythebook.upstream.client import CallReport, ignore_report
+from bythebook.upstream.deadline import Deadline
 
 Search = Callable[[search_tool.SearchArguments], Awaitable[Sequence[RetrievalResult]]]
 

@@ -7,6 +7,8 @@ differs slightly between books.
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bythebook.chunking.spans import SpanKind, split_spans
@@ -31,6 +33,12 @@ _CHUNKS_PER_QUESTION = 4
 UNCALIBRATED = Calibration(cutoff=DEFAULT_CUTOFF, kept=0.0, refused=0.0, questions=0, chunks=0, foreign=0, rule=RULES)
 
 
+def load_fixed_questions(kind: str) -> list[str]:
+    """The fixed questions of this kind: `off_topic`, or the frames of `near_misses`, with a name that is in no book."""
+    questions: list[str] = json.loads(Path(__file__).with_suffix(".json").read_bytes())[kind]
+    return questions
+
+
 def is_current(calibration: Calibration) -> bool:
     """True if the cutoff was chosen for the current parameters of the evidence check."""
     return calibration.rule == RULES
@@ -46,7 +54,7 @@ async def calibrate(snapshot: IndexSnapshot, embedder: Embedder, retriever: Retr
     own = await _own_questions(snapshot)
     if not own:
         return UNCALIBRATED
-    questions = [*own, *OFF_TOPIC_QUESTIONS[:MAX_QUESTIONS], *_near_misses(snapshot)]
+    questions = [*own, *load_fixed_questions("off_topic")[:MAX_QUESTIONS], *_near_misses(snapshot)]
     scores = await gather(*(_score_question(snapshot, embedder, retriever, question) for question in questions))
     positive, negative = scores[: len(own)], scores[len(own) :]
     kept, refused = cross_validate(positive, negative)
@@ -109,40 +117,13 @@ def _near_misses(snapshot: IndexSnapshot) -> list[str]:
     pages = snapshot.catalog.table_of_contents()
     sections = list(dict.fromkeys(heading.lower() for page in pages for heading in (page.title, *page.headings)))
     spread = sections[:: max(len(sections) // MAX_QUESTIONS, 1)]
-    return [frame.format(section=section) for frame, section in zip(NEAR_MISSES, spread, strict=False)]
+    return [
+        frame.format(section=section)
+        for frame, section in zip(load_fixed_questions("near_misses"), spread, strict=False)
+    ]
 
 
 async def _score_question(snapshot: IndexSnapshot, embedder: Embedder, retriever: Retriever, question: str) -> float:
     """The confidence for a question, exact below `MAX_CUTOFF`, the highest cutoff."""
     retrieval = await retriever.retrieve(snapshot, question, top_k=5, filters=NO_FILTERS)
     return (await score_evidence(snapshot, embedder, retrieval, sure=MAX_CUTOFF)).confidence
-
-
-NEAR_MISSES = (
-    "How do I connect {section} to Quorvane?",
-    "Does Belthorpe change {section}?",
-    "What does Dravix do in {section}?",
-    "How much does the Ostrava plan of {section} cost?",
-    "Which version of Tillmark does {section} need?",
-    "How do I move {section} to the Pellwood cloud?",
-    "Who maintains the Grenfold plugin for {section}?",
-    "Can I buy {section} in the Harnsey shop?",
-    "Why does Mirelle fail with {section}?",
-    "What is the phone number of the {section} team in Yarrowby?",
-    "How do I import {section} from Zephyrion?",
-    "When was {section} ported to the Calder console?",
-)
-OFF_TOPIC_QUESTIONS = (
-    "How long should a soft-boiled egg be cooked?",
-    "Which planet has the most moons?",
-    "Who painted the ceiling of the Sistine Chapel?",
-    "How do I change a bicycle tyre?",
-    "What is the capital of Mongolia?",
-    "Why do cats purr?",
-    "How is a mortgage rate fixed?",
-    "What are the rules for offside in football?",
-    "When was the printing press invented?",
-    "How do vaccines train the immune system?",
-    "Which vitamins are in spinach?",
-    "What causes the northern lights?",
-)

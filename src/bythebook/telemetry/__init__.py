@@ -23,11 +23,19 @@ request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 
 class TelemetryListener(Protocol):
-    """Receives spans, metrics and log events. A listener must not raise and must not block."""
+    """Receives spans, metrics and log events. A listener must not raise and must not block.
 
-    def on_span_start(self, name: str, attributes: Mapping[str, Any], /) -> OnSpanEnd: ...
-    def on_metric(self, name: str, value: float, labels: Mapping[str, str], /) -> None: ...
-    def on_log_event(self, event: str, fields: Mapping[str, Any], /) -> None: ...
+    A subclass ignores what it does not define.
+    """
+
+    def on_span_start(self, _name: str, _attributes: Mapping[str, Any], /) -> OnSpanEnd:
+        return lambda _error: None
+
+    def on_metric(self, _name: str, _value: float, _labels: Mapping[str, str], /) -> None:
+        return
+
+    def on_log_event(self, _event: str, _fields: Mapping[str, Any], /) -> None:
+        return
 
 
 _listeners: tuple[TelemetryListener, ...] = ()
@@ -36,7 +44,7 @@ _NO_SPAN: AbstractContextManager[None] = nullcontext()
 
 
 def span(name: str, **attributes: Any) -> AbstractContextManager[None]:
-    """A stage or an upstream call, to the end of the block. Its name is a key of `registry.SPANS`."""
+    """A stage or an upstream call, to the end of the block. `docs/observing.md` lists all names."""
     return _Span(name, attributes) if _listeners else _NO_SPAN
 
 
@@ -47,7 +55,7 @@ def metric(name: str, value: float = 1.0, **labels: str) -> None:
 
 
 def log(event: str, **fields: Any) -> None:
-    """Log an event, a key of `registry.LOG_EVENTS`. Content is passed only in the fields of `CONTENT_FIELDS`."""
+    """Log an event, a key of `registry.LOG_LEVELS`. Content is passed only in the fields of `CONTENT_FIELDS`."""
     for listener in _listeners:
         listener.on_log_event(event, fields)
 

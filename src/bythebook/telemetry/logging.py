@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from bythebook.telemetry import CONTENT_FIELDS, OnSpanEnd, redact, request_id
+from bythebook.telemetry import CONTENT_FIELDS, TelemetryListener, redact, request_id
 from bythebook.telemetry.redaction import redact_all
-from bythebook.telemetry.registry import LOG_EVENTS
+from bythebook.telemetry.registry import LOG_LEVELS
 
 LOGGER_NAME = "bythebook"
 _TRUSTED_LOGGERS = (LOGGER_NAME, "uvicorn")
@@ -22,21 +22,15 @@ _FIELDS = "bythebook_fields"
 _MAX_FRAMES = 12
 
 
-class LoggingListener:
-    """Writes log events to Python's logging."""
+class LoggingListener(TelemetryListener):
+    """Writes log events to Python's logging. Spans are not logged, their results are; nor are single metrics."""
 
     def __init__(self, *, content: bool = False) -> None:
         self._content = content
         self._logger = logging.getLogger(LOGGER_NAME)
 
-    def on_span_start(self, _name: str, _attributes: Mapping[str, Any], /) -> OnSpanEnd:
-        return _ignore_span_end
-
-    def on_metric(self, _name: str, _value: float, _labels: Mapping[str, str], /) -> None:
-        """Single values of metrics are not logged."""
-
     def on_log_event(self, event: str, fields: Mapping[str, Any], /) -> None:
-        level = LOG_EVENTS[event].level
+        level = LOG_LEVELS[event]
         if self._logger.isEnabledFor(level):
             chosen = {name: value for name, value in fields.items() if self._content or name not in CONTENT_FIELDS}
             self._logger.log(level, event, extra={_FIELDS: chosen})
@@ -120,10 +114,6 @@ def format_frames(error: BaseException) -> list[str]:
         places.append(f"{Path(code.co_filename).name}:{step.tb_lineno} {code.co_name}")
         step = step.tb_next
     return places[-_MAX_FRAMES:]
-
-
-def _ignore_span_end(_error: BaseException | None) -> None:
-    """Spans are not logged; their results are."""
 
 
 def _format_value(value: Any) -> str:

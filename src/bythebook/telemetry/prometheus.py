@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from bythebook.telemetry import active_listeners
+from bythebook.telemetry import TelemetryListener, active_listeners
 from bythebook.telemetry.registry import BUCKETS, METRICS, Metric, MetricKind
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def clear_folder(folder: Path) -> None:
         file.unlink(missing_ok=True)
 
 
-class PrometheusListener:
+class PrometheusListener(TelemetryListener):
     """Collects all metrics: in memory, or in files of `folder`, where those of all workers are merged."""
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -59,9 +59,6 @@ class PrometheusListener:
             child = collector.labels(**labels) if labels else collector
             record = self._recorders[key] = _get_recorder(child, METRICS[name].kind)
         record(value)
-
-    def on_log_event(self, _event: str, _fields: Mapping[str, Any], /) -> None:
-        """Log events are not counted."""
 
     def render(self) -> tuple[bytes, str]:
         """All metrics in the text format, and its content type. Reads files if there are several workers."""

@@ -9,15 +9,15 @@ from opentelemetry.trace import SpanKind, Status, StatusCode, TracerProvider
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from bythebook.errors import BookError, ConfigurationError
-from bythebook.telemetry import CONTENT_FIELDS, OnSpanEnd, redact, request_id
+from bythebook.telemetry import CONTENT_FIELDS, OnSpanEnd, TelemetryListener, redact, request_id
 from bythebook.telemetry.redaction import redact_all
 
 TRACEPARENT = "traceparent"
 _KINDS = {"request": SpanKind.SERVER, "call": SpanKind.CLIENT}
 
 
-class TracingListener:
-    """Sends spans to a tracer provider. Content is never part of a trace, even if it is logged."""
+class TracingListener(TelemetryListener):
+    """Sends spans to a tracer provider. Content is never part of a trace, even if it is logged; nor are metrics."""
 
     def __init__(self, provider: TracerProvider) -> None:
         self._tracer = provider.get_tracer("bythebook")
@@ -42,9 +42,6 @@ class TracingListener:
                 context.attach(previous)
 
         return end
-
-    def on_metric(self, _name: str, _value: float, _labels: Mapping[str, str], /) -> None:
-        """Metrics are not part of a trace."""
 
     def on_log_event(self, event: str, fields: Mapping[str, Any], /) -> None:
         """Add an event to the current span, or attributes if the span has the same name."""

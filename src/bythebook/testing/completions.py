@@ -249,8 +249,10 @@ async def _send_whole(connection: Connection, reply: ScriptedReply, body: dict[s
     elif reply.fault is Fault.BAD_JSON:
         data = _TRUNCATED_JSON.encode()
     connection.send_head(200, {"content-type": "application/json", "content-length": str(len(data))})
-    if reply.fault is Fault.DRIP:
-        await _drip_whitespace(connection, reply.drip)
+    while reply.fault is Fault.DRIP:
+        # Whitespace is legal before JSON, so a client cannot detect that no body will follow.
+        await connection.pause(reply.drip)
+        connection.send(b" ")
     connection.send(data[: len(data) // 2])
     if not await _break_connection(connection, reply.fault):
         connection.send(data[len(data) // 2 :])
@@ -262,13 +264,6 @@ def _corrupt_body(body: dict[str, Any], fault: Fault | None) -> dict[str, Any]:
     if fault is Fault.NO_FINISH_REASON:
         return body | {"choices": [choice | {"finish_reason": None} for choice in body["choices"]]}
     return build_error(500) if fault is Fault.ERROR_IN_STREAM else body
-
-
-async def _drip_whitespace(connection: Connection, seconds: float) -> None:
-    """Send whitespace forever. It is legal before JSON, so a client cannot detect that no body will follow."""
-    while True:
-        await connection.pause(seconds)
-        connection.send(b" ")
 
 
 def _encode_event(chunk: dict[str, Any]) -> bytes:

@@ -29,7 +29,8 @@ def classify_openai_error(
     if isinstance(exc, openai.APIConnectionError):
         return ClassifiedError.failure(error(f"the connection to {upstream} broke"))
     if isinstance(exc, openai.APIError):
-        return ClassifiedError.failure(error(f"{upstream} failed while answering{_code_suffix(exc)}"))
+        code = _identifier(exc)
+        return ClassifiedError.failure(error(f"{upstream} failed while answering" + (f" ({code})" if code else "")))
     if isinstance(exc, json.JSONDecodeError | UnicodeDecodeError):
         # The client parses the response and does not translate the parser's error.
         return ClassifiedError.failure(error(f"{upstream} sent something that is not JSON"))
@@ -46,11 +47,6 @@ def _classify_status(upstream: str, exc: openai.APIStatusError, error: type[Book
     return classify_status(
         upstream, exc.status_code, headers=exc.response.headers, error=error, reason=_identifier(exc)
     )
-
-
-def _code_suffix(exc: openai.APIError) -> str:
-    name = _identifier(exc)
-    return f" ({name})" if name else ""
 
 
 def _identifier(exc: openai.APIError) -> str:

@@ -7,8 +7,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from bythebook.conversations.followups import Exchange, StandaloneQuestion, lexicon
-from bythebook.conversations.followups.lexicon import content_words, is_stop_word, is_word, split_words, stem
+from bythebook.conversations.followups import Exchange, StandaloneQuestion
+from bythebook.conversations.followups.lexicon import (
+    content_words,
+    is_stop_word,
+    is_word,
+    phrase_list,
+    split_words,
+    stem,
+    word_list,
+)
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 _CARDINALS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -78,7 +86,7 @@ def _number(word: str) -> int:
 def _alternatives(history: Sequence[Exchange]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """Terms on both sides of the last "or", "and" or "than" of the latest question."""
     words = split_words(history[-1].question) if history else []
-    places = [place for place, word in enumerate(words) if word.lower() in lexicon.ALTERNATIVES]
+    places = [place for place, word in enumerate(words) if word.lower() in word_list("alternatives")]
     if not places:
         return None
     former, latter = content_words(words[: places[-1]]), content_words(words[places[-1] :])
@@ -162,14 +170,14 @@ class _Subject:
         if self.named and dependence is Dependence.FIRMLY:
             return _Subject(self.named, own or self.latest)
         if dependence is Dependence.EITHER:
-            own = tuple(word for word in words if word.lower() in lexicon.ABOUT_THE_BOOK)
+            own = tuple(word for word in words if word.lower() in word_list("about_the_book"))
         return _Subject(own) if own else self
 
 
 def make_standalone(question: str, history: Sequence[Exchange]) -> StandaloneQuestion:
     """Rewrite `question` with the context of these exchanges, oldest first. Those without an answer do not count."""
     words = split_words(question)
-    if all(word.lower() in lexicon.COURTESY for word in words if is_word(word)):
+    if all(word.lower() in word_list("courtesy") for word in words if is_word(word)):
         return StandaloneQuestion(question, unclear=True, searches=(question,))
     if pointed := find_source_reference(question, history):
         return pointed
@@ -206,12 +214,12 @@ def classify_dependence(words: Sequence[str], subject: Iterable[str]) -> Depende
     own = content_words(words)
     if _has_pointer(words):
         return Dependence.FIRMLY
-    if lexicon.ELSEWHERE.intersection(low):
+    if word_list("elsewhere").intersection(low):
         return Dependence.NOT
     if low and _continues(words, own):
         return Dependence.FIRMLY
     if not own:
-        return Dependence.EITHER if lexicon.ABOUT_THE_BOOK.intersection(low) else Dependence.FIRMLY
+        return Dependence.EITHER if word_list("about_the_book").intersection(low) else Dependence.FIRMLY
     if _CHANGING.search(" ".join(low)) or not _is_loose(words, own):
         return Dependence.NOT
     # The question repeats the subject and so names it itself.
@@ -233,20 +241,20 @@ def _continues(words: Sequence[str], own: Sequence[str]) -> bool:
     corrects = _CORRECTION.match(" ".join(words))
     if (corrects and (not complete or corrects["meant"])) or _compares_with_it(low):
         return True
-    joined = next((place for place, word in enumerate(low) if word not in lexicon.JOINING), 0)
-    for opening in lexicon.CONTINUED:
+    joined = next((place for place, word in enumerate(low) if word not in word_list("joining")), 0)
+    for opening in phrase_list("continued"):
         # "What else did Gauss do in 1801?" names its subject.
         if tuple(low[joined : joined + len(opening)]) == opening:
             return len(own) <= (FEW if "about" in opening else 1)
-    attached = joined > 0 or _is_attached(words) or not lexicon.CONTINUING.isdisjoint(low)
+    attached = joined > 0 or _is_attached(words) or not word_list("continuing").isdisjoint(low)
     # "So how do I install it?" is attached by nothing but its pronoun.
     return attached and not complete and len(own) <= FEW
 
 
 def _is_whole(low: Sequence[str]) -> bool:
     """True for a question or a request with a verb, false for a fragment or a name."""
-    first = next((word for word in low if word not in lexicon.JOINING | lexicon.COURTESY), "")
-    return first in lexicon.REQUESTS or not lexicon.FINITE.isdisjoint(low)
+    first = next((word for word in low if word not in word_list("joining") | word_list("courtesy")), "")
+    return first in word_list("requests") or not word_list("finite").isdisjoint(low)
 
 
 def _compares_with_it(low: Sequence[str]) -> bool:
@@ -258,7 +266,7 @@ def _compares_with_it(low: Sequence[str]) -> bool:
 def _is_attached(words: Sequence[str]) -> bool:
     """True if the first word attaches the others to an earlier question: "for a single field?"."""
     first = words[0].lower()
-    return first in _ATTACHED or (first in lexicon.FRAGMENT and words[-1] == "?")
+    return first in _ATTACHED or (first in word_list("fragment") and words[-1] == "?")
 
 
 def _fragment(question: str, history: Sequence[Exchange]) -> StandaloneQuestion | None:
@@ -285,7 +293,7 @@ def _read_fragment(question: str) -> str:
     text = _CORRECTION.sub("", opened, count=1)
     words = split_words(text)
     own = content_words(words)
-    if not own or len(own) > FEW or _has_pointer(words) or any(word.lower() in lexicon.FINITE for word in words):
+    if not own or len(own) > FEW or _has_pointer(words) or any(word.lower() in word_list("finite") for word in words):
         return ""
     return text.strip(" .?!,") if text != opened or _is_attached(words) else ""
 
@@ -293,10 +301,10 @@ def _read_fragment(question: str) -> str:
 def _example(words: Sequence[str], history: Sequence[Exchange]) -> StandaloneQuestion | None:
     """A request for an example of what was answered before: "show me an example", "code please"."""
     low = [word.lower() for word in words if is_word(word)]
-    place = next((place for place, word in enumerate(low) if word in lexicon.EXAMPLES), None)
+    place = next((place for place, word in enumerate(low) if word in word_list("examples")), None)
     if place is None or not _ABOUT_AN_EXAMPLE.isdisjoint(low):
         return None
-    named = [word for word in content_words(low) if word not in lexicon.OF_EXAMPLES | lexicon.EXAMPLES]
+    named = [word for word in content_words(low) if word not in word_list("of_examples") | word_list("examples")]
     after = low[place + 1 :]
     if after[:1] == ["of"] and len(after) > 2:
         return None
@@ -306,7 +314,7 @@ def _example(words: Sequence[str], history: Sequence[Exchange]) -> StandaloneQue
     subject = _phrase(history) or " ".join(_subject(history))
     if not subject:
         return None
-    kind = "code example" if lexicon.EXAMPLES.intersection(low) - {"example", "examples"} else "example"
+    kind = "code example" if word_list("examples").intersection(low) - {"example", "examples"} else "example"
     text = f"{kind} of {subject} {added}".strip()
     return StandaloneQuestion(text, depends=True, searches=(text,), wants_code=True)
 
@@ -344,15 +352,17 @@ def _carry_over(words: Sequence[str], subject: Iterable[str]) -> tuple[str, ...]
 def _has_pointer(words: Sequence[str]) -> bool:
     """True if a pronoun of the question refers outside of it."""
     low = [word.lower() for word in words]
-    if any(_occurs(phrase, low) for phrase in lexicon.ANSWERED_BEFORE):
+    if any(_occurs(phrase, low) for phrase in phrase_list("answered_before")):
         return True
     named = inside = False
     for place, word in enumerate(low):
-        if word in lexicon.CLAUSE or not is_word(word) or _begins_gerund(low, place):
+        if word in word_list("clause") or not is_word(word) or _begins_gerund(low, place):
             # The referent of "it" after this word may be named earlier in the question.
             inside = inside or named
-        elif word in lexicon.POINTING:
-            within = word in lexicon.POINTING_INSIDE and (inside or (word in _OWN_PARTS and _has_noun_subject(low)))
+        elif word in word_list("pointing"):
+            within = word in word_list("pointing_inside") and (
+                inside or (word in _OWN_PARTS and _has_noun_subject(low))
+            )
             if _is_pronoun_use(low, place) and not within:
                 return True
         else:
@@ -388,7 +398,7 @@ def _is_pronoun_use(low: Sequence[str], place: int) -> bool:
             return not defined and _points_with_that(low[:place], ends=ends)
         case "it" | "it's":
             return not (
-                lexicon.AFTER_EMPTY_IT.intersection(rest[:3]) and {"to", "that", "if", "when"}.intersection(rest)
+                word_list("after_empty_it").intersection(rest[:3]) and {"to", "that", "if", "when"}.intersection(rest)
             )
         case "one":
             follows = not ends and (rest[0] == "of" or not is_stop_word(rest[0]))
@@ -397,7 +407,7 @@ def _is_pronoun_use(low: Sequence[str], place: int) -> bool:
             )
         case "this" | "these":
             quoted = ":" in rest[:3] and not ends
-            return not quoted and not (rest and rest[0] in lexicon.THE_BOOK)
+            return not quoted and not (rest and rest[0] in word_list("the_book"))
         case "both":
             return "and" not in rest
     return True
@@ -408,7 +418,7 @@ def _points_with_that(before: Sequence[str], *, ends: bool) -> bool:
     last = before[-1] if before else "."
     if last in {"know", "mean", "so", "but"}:
         return ends
-    if last in lexicon.ACTS:
+    if last in word_list("acts"):
         # "How do I use that option?", but not "a call that returns".
-        return ends or len(before) < 2 or before[-2] in lexicon.WILLING
-    return last in lexicon.BEFORE_THAT or last in {"if", "when"} or not is_word(last) or ends
+        return ends or len(before) < 2 or before[-2] in word_list("willing")
+    return last in word_list("before_that") or last in {"if", "when"} or not is_word(last) or ends

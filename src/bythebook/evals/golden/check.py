@@ -1,4 +1,4 @@
-"""Checking question questions: the expected answer, the actual answer, and hints at the difference."""
+"""Checking golden questions: the expected answer, the actual answer, and hints at the difference."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,6 +12,7 @@ from bythebook.evals.golden import ActualAnswer, Expectation, GoldenConversation
 from bythebook.index.catalog import TocEntry
 from bythebook.index.provider import IndexSnapshot
 from bythebook.qa.pipeline import AnswerPipeline
+from bythebook.retrieval import RetrievalResult
 from bythebook.telemetry import Progress
 
 _MARK = re.compile(r"\s*\[\d+\]")
@@ -82,19 +83,16 @@ class GoldenChecker:
     def find_locations(self, response: AgentResponse) -> list[SourceLocation]:
         """The locations of the quotes of the answer."""
         found = {result.chunk_id: result for result in response.sources}
-        return [
-            self._locate(found[citation.chunk_id].url, found[citation.chunk_id].heading_hierarchy,
-                        found[citation.chunk_id].anchor, citation.quote)
-            for citation in response.citations
-            if citation.chunk_id in found
-        ]  # fmt: skip
+        cited = [citation for citation in response.citations if citation.chunk_id in found]
+        return [self._locate(found[citation.chunk_id], citation.quote) for citation in cited]
 
     def _source_locations(self, response: AgentResponse) -> list[SourceLocation]:
-        return [self._locate(r.url, r.heading_hierarchy, r.anchor, "") for r in response.sources]
+        return [self._locate(result, "") for result in response.sources]
 
-    def _locate(self, url: str, headings: tuple[str, ...], anchor: str, quote: str) -> SourceLocation:
-        page = self._snapshot.catalog.get_page(url)
-        return SourceLocation(url, page.path if page else url, headings, anchor, quote)
+    def _locate(self, result: RetrievalResult, quote: str) -> SourceLocation:
+        page = self._snapshot.catalog.get_page(result.url)
+        path = page.path if page else result.url
+        return SourceLocation(result.url, path, result.heading_hierarchy, result.anchor, quote)
 
     def _notes(
         self, expected: Expectation, response: AgentResponse, locations: Sequence[SourceLocation]
@@ -123,13 +121,9 @@ class GoldenChecker:
     ) -> Iterator[str]:
         if any(_matches_source(expected, location) for location in locations):
             return
-        ranks = [
-            rank
-            for rank, location in enumerate(self._source_locations(response), start=1)
-            if _matches_source(expected, location)
-        ]
-        if ranks:
-            yield f"It is number {ranks[0]} of the retrieved passages."
+        matches = [_matches_source(expected, location) for location in self._source_locations(response)]
+        if any(matches):
+            yield f"It is number {matches.index(True) + 1} of the retrieved passages."
         elif response.sources:
             yield f"It is not among the {len(response.sources)} retrieved passages."
 

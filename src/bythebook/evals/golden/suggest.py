@@ -1,9 +1,11 @@
 """Drafting golden questions from the headings and definitions of a book. Only questions that pass are suggested."""
 
+import json
 import random
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from bythebook.answers import AgentRequest, Outcome
 from bythebook.chunking import Chunk
@@ -13,20 +15,16 @@ from bythebook.evals.golden.check import GoldenChecker
 from bythebook.index.provider import IndexSnapshot
 from bythebook.qa.pipeline import AnswerPipeline
 from bythebook.qa.suggestions import as_question, lower_initial, strip_number
-from bythebook.retrieval.calibration import OFF_TOPIC_QUESTIONS
+from bythebook.retrieval.calibration import load_fixed_questions
 from bythebook.telemetry import Progress
 
 MAX_REFUSED = 3
 _CANDIDATES_PER_QUESTION = 6
 """The maximum number of candidates tried for each suggested question."""
 _FETCH_BATCH = 256
-_IMPERATIVE_VERBS = frozenset(
-    "add adjust allow apply ask begin build call change check choose clean clone combine configure connect control "
-    "convert copy create customise customize debug declare define delete deploy disable download enable export find "
-    "fix get give handle ignore import improve install keep let limit list load log make manage measure merge migrate "
-    "move open override pass prepare publish put read remove rename replace restart restrict return run save scale "
-    "search see send serve set share show split start stop store switch test translate turn uninstall update upgrade "
-    "upload use validate verify watch write".split()
+_WORDS = json.loads(Path(__file__).with_suffix(".json").read_bytes())
+_IMPERATIVE_VERBS, _VAGUE_SUBJECTS = (
+    frozenset(" ".join(_WORDS[name]).split()) for name in ("imperative_verbs", "vague_subjects")
 )
 _QUESTION_HEADING = re.compile(
     r"(?:what|which|who) \w+s\b.*|(?:what|why|when|where|which|who) (?:is|are|was|were|does|do|can|should|must)\b.*",
@@ -45,11 +43,6 @@ _DEFINITION = re.compile(
     r"(?P<article>An?|The)?\s*(?P<what>[A-Za-z][\w’'-]*(?: [\w’'-]+){0,3}?) (?P<verb>is|are) "
     r"(?P<words>(?:an?|the|one) (?:[^.,;:()]|\.(?=\w))+)"
 )
-_VAGUE_SUBJECTS = frozenset(
-    "this that it there these those they he she what which who here one default example result same first second next "
-    "last following answer question reason value way goal point problem difference idea purpose order only with in on "
-    "at for by from to of as each every no all some most when if after before while not both neither and or".split()
-)
 _FEWEST_WORDS, _MOST_WORDS = 3, 9
 
 
@@ -62,20 +55,16 @@ async def suggest_questions(
     for golden in (await _collect_candidates(snapshot, seed=seed))[: limit * _CANDIDATES_PER_QUESTION]:
         if len(accepted) == limit:
             break
-        (result,) = await checker.check([(golden,)], progress=_ignore_progress)
+        (result,) = await checker.check([(golden,)], progress=lambda *_: None)
         if result.passed:
             accepted.append(golden)
             progress("drafting", len(accepted), limit)
     return [*accepted, *[golden async for golden in _find_refusals(pipeline, seed=seed)]] if accepted else []
 
 
-def _ignore_progress(_stage: str, _done: int, _total: int) -> None:
-    """Progress of a single question is not shown."""
-
-
 async def _find_refusals(pipeline: AnswerPipeline, *, seed: int) -> AsyncIterator[GoldenQuestion]:
     """Off-topic questions that the book refuses."""
-    foreign = random.Random(seed).sample(OFF_TOPIC_QUESTIONS, 4 * MAX_REFUSED)  # noqa: S311 - the same every time
+    foreign = random.Random(seed).sample(load_fixed_questions("off_topic"), 4 * MAX_REFUSED)  # noqa: S311 - the same every time
     found = 0
     for question in foreign:
         response = await pipeline.ask(AgentRequest(question))

@@ -21,20 +21,9 @@ from bythebook.index.qdrant.client import QdrantServer
 from bythebook.index.qdrant.store import CollectionLayout, PointId, QdrantStore
 from bythebook.index.terms import Bm25Terms
 
-FIELD_NAMES: Mapping[str, tuple[str, ...]] = {
-    "text": ("content", "text", "chunk_text", "page_content", "body"),
-    "url": ("url", "source_url", "page_url", "source", "link"),
-    "title": ("title", "page_title", "document_title"),
-    "chunk_index": ("chunk_index", "index", "position"),
-    "document_id": ("document_id", "doc_id"),
-    "heading_hierarchy": ("heading_hierarchy", "headings", "heading", "section"),
-    "module_name": ("module_name", "module"),
-    "chapter_id": ("chapter_id", "chapter"),
-    "anchor": ("anchor",),
-    "token_count": ("token_count", "tokens"),
-    "created_at": ("created_at", "timestamp"),
-}
-"""The payload field names that are recognised for each field of a chunk, also inside of `metadata`."""
+FIELDS: Mapping[str, Mapping[str, Any]] = json.loads(Path(__file__).with_suffix(".json").read_bytes())
+"""The payload field names that are recognised for each field of a chunk, also inside of `metadata`, and what follows if
+there is none."""
 
 _LINE_WRAP = re.compile(r"(?<=[\w,;)])\n(?=[a-z(])")
 _FILE = "attached.json"
@@ -50,7 +39,7 @@ def detect_fields(payloads: Iterable[Mapping[str, Any]]) -> dict[str, str]:
         used.update(name for name, value in {**payload, **nested}.items() if value not in (None, "", [], {}))
     return {
         field: max((name for each in names for name in (each, f"metadata.{each}") if used[name]), key=used.__getitem__)
-        for field, names in FIELD_NAMES.items()
+        for field, names in ((field, entry["names"]) for field, entry in FIELDS.items())
         if any(used[each] or used[f"metadata.{each}"] for each in names)
     }
 

@@ -5,7 +5,7 @@ import re
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import httpx
@@ -35,13 +35,10 @@ class QdrantAddress:
     """The URL of a server and its API key."""
 
     url: str
-    api_key: str = ""
+    api_key: str = field(default="", repr=False)
 
     def __str__(self) -> str:
         return self.url
-
-    def __repr__(self) -> str:
-        return f"Address({self.url!r})"
 
 
 class QdrantServer:

@@ -1,7 +1,7 @@
 """The generations of a book on a Qdrant server: collections with a manifest, and an alias for the current one."""
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -10,7 +10,7 @@ from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
-from qdrant_client import AsyncQdrantClient, models
+from qdrant_client import models
 
 from bythebook.errors import ConfigurationError, NotFound, QdrantConnectionError, Unavailable
 from bythebook.index.edge_store import BM25, DENSE
@@ -177,7 +177,8 @@ class ServerGenerations:
             name = f"g{number:06d}-{suffix}"
         existing = await self._collections()
         if self._catalog_collection(name) not in existing:
-            await self._create_catalog_collection(name, params)
+            catalog = self._catalog_collection(name)
+            await self._create(catalog, vectors_config={}, shard_number=1, replication_factor=params.replicas)
         payload = replace(manifest, state="writing", written_at=_now()).as_payload()
         await self._upsert(name, [models.PointStruct(id=_MANIFEST_ID, vector={}, payload=payload)])
         if self.collection(name) not in existing:
@@ -187,31 +188,21 @@ class ServerGenerations:
             await self.server.write("creating a collection", work)
         return name
 
-    async def _create_catalog_collection(self, name: str, params: CollectionParams) -> None:
-        await self._create(
-            self._catalog_collection(name),
-            lambda client: client.create_collection(
-                self._catalog_collection(name), vectors_config={}, shard_number=1, replication_factor=params.replicas
-            ),
-        )
-
     async def _create_chunk_collection(self, name: str, dimension: int, params: CollectionParams) -> None:
         dense = models.VectorParams(
             size=dimension, distance=models.Distance.COSINE, on_disk=True if params.on_disk else None
         )
         await self._create(
             self.collection(name),
-            lambda client: client.create_collection(
-                self.collection(name),
-                vectors_config={DENSE: dense},
-                sparse_vectors_config={BM25: models.SparseVectorParams(modifier=models.Modifier.IDF)},
-                shard_number=params.shards,
-                replication_factor=params.replicas,
-            ),
+            vectors_config={DENSE: dense},
+            sparse_vectors_config={BM25: models.SparseVectorParams(modifier=models.Modifier.IDF)},
+            shard_number=params.shards,
+            replication_factor=params.replicas,
         )
 
-    async def _create(self, collection: str, work: Callable[[AsyncQdrantClient], Awaitable[bool]]) -> None:
+    async def _create(self, collection: str, **parameters: Any) -> None:
         try:
+            work = methodcaller("create_collection", collection, **parameters)
             await self.server.write("creating a collection", work)
         except QdrantConnectionError:
             # The first attempt may have created it, and only its response was lost.
@@ -219,21 +210,16 @@ class ServerGenerations:
                 raise
 
     async def _upsert(self, name: str, points: list[models.PointStruct]) -> None:
-        await self.server.write(
-            "writing", lambda client: client.upsert(self._catalog_collection(name), points, wait=True)
-        )
+        await self.server.write("writing", methodcaller("upsert", self._catalog_collection(name), points, wait=True))
 
     async def heartbeat(self, name: str) -> None:
         """Record that the generation is still being written."""
         await self._update_manifest(name, {"written_at": _now()})
 
     async def _update_manifest(self, name: str, changes: Mapping[str, str]) -> None:
-        await self.server.write(
-            "writing",
-            lambda client: client.set_payload(
-                self._catalog_collection(name), dict(changes), points=[_MANIFEST_ID], wait=True
-            ),
-        )
+        collection = self._catalog_collection(name)
+        work = methodcaller("set_payload", collection, dict(changes), points=[_MANIFEST_ID], wait=True)
+        await self.server.write("writing", work)
 
     async def send_catalog(self, name: str, path: Path) -> None:
         """Upload the catalog to its collection."""

@@ -11,6 +11,7 @@
 import asyncio
 import hashlib
 import json
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -62,36 +63,22 @@ class Mirror:
         if current == self._read_base().name:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
-        if current:
-            await self._pull(current, progress)
-        else:
-            await self._reset()
+        manifest = await self._server_generations.manifest(current) if current else None
+        if manifest is None or manifest.digest != await asyncio.to_thread(local_digest, self.generations):
+            await self._replace(current, manifest, progress)
+        self._write_base(_Base(current, manifest.digest if manifest else ""))
 
-    async def _pull(self, current: str, progress: Progress) -> None:
-        manifest = await self._server_generations.manifest(current)
-        if manifest.digest != await asyncio.to_thread(local_digest, self.generations):
-            with ExitStack() as stack:
-                before = stack.enter_context(self.generations.reading()) if self.generations.current() else None
-                await pull(
-                    self._server_generations,
-                    current,
-                    manifest,
-                    self.generations,
-                    cache=self.catalogs,
-                    progress=progress,
-                )
-                if before:
-                    await self._save_vectors(before)
-        self._write_base(_Base(current, manifest.digest))
-
-    async def _reset(self) -> None:
-        """Start from an empty index, like the server. Vectors are saved, so that no text is paid for twice."""
+    async def _replace(self, current: str, manifest: Manifest | None, progress: Progress) -> None:
+        """Take over the generation of the server, or become empty like it. Vectors are saved, not paid for twice."""
+        server, own = self._server_generations, self.generations
         with ExitStack() as stack:
-            before = stack.enter_context(self.generations.reading()) if self.generations.current() else None
-            (self.folder / "CURRENT").unlink(missing_ok=True)
+            before = stack.enter_context(own.reading()) if own.current() else None
+            if manifest:
+                await pull(server, current, manifest, own, cache=self.catalogs, progress=progress)
+            else:
+                (self.folder / "CURRENT").unlink(missing_ok=True)
             if before:
                 await self._save_vectors(before)
-        self._write_base(_Base())
 
     async def publish(self, *, metadata: Mapping[str, Any], progress: Progress) -> str:
         """Push the mirror if it differs from the server. Returns the name of the generation, empty if it does not."""
@@ -240,7 +227,7 @@ async def pull(
     with local.writing():
         local.sweep()
         draft = local.empty_draft()
-        await asyncio.to_thread(_copy_file, catalog_file, draft / CATALOG_FILE)
+        await asyncio.to_thread(shutil.copyfile, catalog_file, draft / CATALOG_FILE)
         bm25 = Bm25Terms(manifest.average_length)
         source = QdrantStore(remote.server, remote.collection(name), bm25)
         with closing(Catalog.open(draft / CATALOG_FILE)) as catalog:
@@ -255,12 +242,6 @@ async def pull(
         EdgeStore.open(draft / SHARD_FOLDER, bm25).close()
         local.publish()
         local.sweep()
-
-
-def _copy_file(source: Path, target: Path) -> None:
-    import shutil
-
-    shutil.copyfile(source, target)
 
 
 async def _verify_copy(source: PassageStore, target: PassageStore, ids: Sequence[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import methodcaller
 from typing import Any
 from uuid import UUID
 
@@ -38,14 +39,13 @@ class CollectionLayout:
     url: str = "url"
 
     def to_filter(self, filters: Filters) -> models.Filter | None:
-        conditions: list[tuple[str, Any]] = []
+        must: list[Any] = []
         if filters.module:
-            conditions.append((self.module, models.MatchValue(value=filters.module)))
+            must.append(models.FieldCondition(key=self.module, match=models.MatchValue(value=filters.module)))
         if filters.chapter:
-            conditions.append((self.chapter, models.MatchValue(value=filters.chapter)))
+            must.append(models.FieldCondition(key=self.chapter, match=models.MatchValue(value=filters.chapter)))
         if filters.url_prefix:
-            conditions.append((self.url, models.MatchPrefix(prefix=filters.url_prefix)))
-        must: list[Any] = [models.FieldCondition(key=key, match=match) for key, match in conditions]
+            must.append(models.FieldCondition(key=self.url, match=models.MatchPrefix(prefix=filters.url_prefix)))
         return models.Filter(must=must) if must else None
 
     def dense_vector(self, vectors: Any) -> Any:
@@ -166,16 +166,11 @@ class QdrantStore:
 
     async def update(self, *, put: Sequence[Passage], drop: Sequence[str]) -> None:
         if drop:
-            await self._server.write(
-                "writing",
-                lambda client: client.delete(self._collection, list(to_point_ids(drop)), wait=True),
-            )
+            ids = to_point_ids(drop)
+            await self._server.write("writing", methodcaller("delete", self._collection, ids, wait=True))
         for first in range(0, len(put), POINTS_PER_REQUEST):
             points = [self._point(passage) for passage in put[first : first + POINTS_PER_REQUEST]]
-            await self._upsert(points)
-
-    async def _upsert(self, points: list[models.PointStruct]) -> None:
-        await self._server.write("writing", lambda client: client.upsert(self._collection, points, wait=True))
+            await self._server.write("writing", methodcaller("upsert", self._collection, points, wait=True))
 
     def _point(self, passage: Passage) -> models.PointStruct:
         chunk = passage.chunk

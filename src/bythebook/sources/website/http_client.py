@@ -20,8 +20,9 @@ from bythebook.sources import Unreadable
 from bythebook.sources.website import FetchResponse, Validators
 from bythebook.sources.website.ssrf import Resolver, SsrfGuardBackend, resolve
 from bythebook.sources.website.urls import RejectedUrl, WebUrl, parse_url
-from bythebook.upstream import Deadline, RetryPolicy, Upstream
 from bythebook.upstream.classify import ClassifiedError, classify_status
+from bythebook.upstream.client import RetryPolicy, Upstream
+from bythebook.upstream.deadline import Deadline
 
 USER_AGENT = "bythebook/0.1 (reads a site into a book; obeys robots.txt)"
 MAX_REDIRECTS = 5
