@@ -413,10 +413,10 @@ _FENCE = re.compile(
 )
 _INCLUDE_OPTION = re.compile(r":([\w-]+):[ \t]*(.*)")
 _PARTIAL_OPTIONS = frozenset(
-    [
-        *("start-line", "end-line", "start-after", "end-before", "literal", "code", "start-at", "end-at", "pyobject"),
-        *("diff", "lines", "prepend", "append", "dedent"),
-    ]
+    """
+    start-line end-line start-after end-before literal code start-at end-at pyobject diff lines prepend append
+    dedent
+    """.split()
 )
 _COMMENT = re.compile(r"^(?:%.*|\+\+\+.*)$\n?", re.MULTILINE)
 

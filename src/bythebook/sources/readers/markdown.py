@@ -280,35 +280,10 @@ def _visible_text(token: Token) -> str:
 
 
 _LABELS = frozenset(
-    [
-        *(
-            "abstract",
-            "attention",
-            "bug",
-            "caution",
-            "check",
-            "danger",
-            "details",
-            "error",
-            "example",
-            "failure",
-            "faq",
-        ),
-        *(
-            "hint",
-            "important",
-            "info",
-            "note",
-            "question",
-            "quote",
-            "secondary",
-            "seealso",
-            "success",
-            "summary",
-            "tip",
-        ),
-        *("tldr", "todo", "warning"),
-    ]
+    """
+    abstract attention bug caution check danger details error example failure faq hint important info note question
+    quote secondary seealso success summary tip tldr todo warning
+    """.split()
 )
 
 _FIRST_CHARACTERS = frozenset("{-*[:/!?=(")
@@ -457,28 +432,16 @@ _MYST_LABELS = frozenset(
     ["attention", "caution", "danger", "error", "hint", "important", "note", "seealso", "tip", "warning"]
 )
 _TEXT_DIRECTIVES = _MYST_LABELS | frozenset(
-    [
-        *(
-            "admonition",
-            "dropdown",
-            "card",
-            "margin",
-            "sidebar",
-            "topic",
-            "tab-item",
-            "tab-set",
-            "grid",
-            "grid-item",
-            "grid-item-card",
-        ),
-        *("versionadded", "versionchanged", "deprecated", "epigraph", "exercise", "solution", "prf:theorem"),
-    ]
+    """
+    admonition dropdown card margin sidebar topic tab-item tab-set grid grid-item grid-item-card versionadded
+    versionchanged deprecated epigraph exercise solution prf:theorem
+    """.split()
 )
 _INVISIBLE_DIRECTIVES = frozenset(
-    [
-        *("toctree", "include", "literalinclude", "image", "figure", "index", "contents", "bibliography"),
-        *("currentmodule", "module", "py:currentmodule", "py:module", "highlight", "tags", "todo", "mermaid"),
-    ]
+    """
+    toctree include literalinclude image figure index contents bibliography currentmodule module py:currentmodule
+    py:module highlight tags todo mermaid
+    """.split()
 )
 
 

@@ -201,39 +201,20 @@ _DIRECTIVE = re.compile(r"\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?([\w.+:-]+?)[ \t]?::(?
 _ROLE = re.compile(r":([A-Za-z][\w.+:-]*):`|`:([A-Za-z][\w.+:-]*):")
 
 _INVISIBLE_DIRECTIVES = frozenset(
-    [
-        *(
-            "toctree",
-            "index",
-            "highlight",
-            "currentmodule",
-            "module",
-            "py:module",
-            "py:currentmodule",
-            "literalinclude",
-        ),
-        *(
-            "tabularcolumns",
-            "autosummary",
-            "plot",
-            "graphviz",
-            "inheritance-diagram",
-            "default-domain",
-            "mermaid",
-            "uml",
-        ),
-        *("sectionauthor", "codeauthor", "tags", "program", "click", "click:run", "argparse", "jupyter-execute"),
-        *("todo", "todolist", "youtube", "vimeo", "video"),
-    ]
+    """
+    toctree index highlight currentmodule module py:module py:currentmodule literalinclude tabularcolumns
+    autosummary plot graphviz inheritance-diagram default-domain mermaid uml sectionauthor codeauthor tags program
+    click click:run argparse jupyter-execute todo todolist youtube vimeo video
+    """.split()
 )
 _INVISIBLE_ARGUMENTS = frozenset(
     "only ifconfig rst-class cssclass tabs tab-set grid grid-item button-link button-ref".split()
 )
 _CODE_DIRECTIVES = frozenset(
-    [
-        *("code", "code-block", "sourcecode", "math", "doctest", "testcode", "testsetup", "testoutput", "testcleanup"),
-        *("prompt", "productionlist", "ipython", "console", "click:example", "code-tab"),
-    ]
+    """
+    code code-block sourcecode math doctest testcode testsetup testoutput testcleanup prompt productionlist ipython
+    console click:example code-tab
+    """.split()
 )
 _VERSION_LABELS = {
     "versionadded": "Added in version",
@@ -245,12 +226,11 @@ _VERSION_LABELS = {
 
 
 _TAKE_NO_AUTO_ID = frozenset(
-    [
-        *("toctree", "index", "highlight", "currentmodule", "module", "literalinclude", "only", "seealso", "rubric"),
-        *("code-block", "sourcecode", "glossary", "hlist", "centered", "tab", "tabs", "group-tab", "todo"),
-        *_VERSION_LABELS,
-    ]
-)
+    """
+    toctree index highlight currentmodule module literalinclude only seealso rubric code-block sourcecode glossary
+    hlist centered tab tabs group-tab todo
+    """.split()
+) | frozenset(_VERSION_LABELS)
 
 
 def may_take_auto_ids(text: str) -> bool:
