@@ -170,7 +170,7 @@ class Folder:
             title=document.title or self._title(path),
             text=text,
             blocks=blocks,
-            module_name=document.module_name or (title_from_name(path.parts[0]) if len(path.parts) > 1 else ""),
+            module_name=document.module_name or module_from_path(path),
             chapter_id=str(PurePosixPath(listed.path).with_suffix("")),
             modified_at=_format_time(stat.st_mtime),
         )
@@ -210,6 +210,11 @@ class Folder:
     def _title(self, path: PurePosixPath) -> str:
         name = path.parent.name if is_index(path) and path.parent.name else path.stem
         return title_from_name(strip_number_prefix(name) if self._style is Style.DOCUSAURUS else name)
+
+
+def module_from_path(path: PurePosixPath) -> str:
+    """The module of a page outside of any navigation: the title of its outermost folder. Empty outside of folders."""
+    return title_from_name(path.parts[0]) if len(path.parts) > 1 else ""
 
 
 def title_from_name(name: str) -> str:
@@ -282,7 +287,7 @@ def _walk(
         path = relative / entry.name
         if _is_ignored(entry, style):
             continue
-        if not _is_valid_name(entry.name):
+        if printable_path(path) != str(path):
             yield SkippedPage(printable_path(path), "its name is not valid UTF-8; rename it")
             continue
         yield from _walk_entry(entry, path, style=style, ancestors=ancestors)
@@ -336,14 +341,6 @@ def _sort_key(entry: os.DirEntry[str]) -> tuple[bool, list[tuple[str, int]], str
     pieces = re.split(r"([0-9]+)", entry.name.casefold())
     key = [("", int(piece)) if piece.isascii() and piece.isdigit() else (piece, 0) for piece in pieces if piece]
     return not is_index(PurePosixPath(entry.name)), key, entry.name
-
-
-def _is_valid_name(name: str) -> bool:
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def printable_path(path: PurePosixPath) -> str:

@@ -1,4 +1,4 @@
-"""Docusaurus projects: versions, translations, slugs and sidebars; and the Markdown and code that pages import."""
+"""Docusaurus projects: versions, translations, slugs and sidebars; and the Markdown that pages import."""
 
 import json
 import posixpath
@@ -12,8 +12,7 @@ from urllib.parse import urljoin
 
 from bythebook.errors import InputError
 from bythebook.sources import SkippedPage
-from bythebook.sources.document import format_code_block
-from bythebook.sources.folder import title_from_name, walk
+from bythebook.sources.folder import module_from_path, walk
 from bythebook.sources.projects import NonContent, Outline, ProjectOptions, ProjectPage, Style, exclusions, includes
 from bythebook.sources.projects.docusaurus_config import (
     ContentPlugin,
@@ -176,20 +175,20 @@ class _Docs:
         return _translation_folder(self.root, self.config, self.plugin, self.locale)
 
     def pages(self, skipped: list[SkippedPage]) -> list[ProjectPage]:
-        found = dict(self._documents(skipped))
-        order = arrange_documents(self._items([document for document, _ in found.values()]))
-        by_id = {document.id: (file, page) for file, (document, page) in found.items()}
-        inside = [replace(by_id[name][1], module=at.module) for name, at in order.items() if name in by_id]
-        return [*inside, *(page for name, (_, page) in by_id.items() if name not in order)]
+        found = list(self._documents(skipped))
+        items = self._items([document for document, _ in found])
+        pages = {page.chapter: page for _, page in found}
+        order = arrange_documents(items, {name: page.module for name, page in pages.items()})
+        return [replace(pages[at.document], module=at.module) for at in order]
 
-    def _documents(self, skipped: list[SkippedPage]) -> Iterator[tuple[str, tuple[SidebarDocument, ProjectPage]]]:
+    def _documents(self, skipped: list[SkippedPage]) -> Iterator[tuple[SidebarDocument, ProjectPage]]:
         translated, folder = self.folders
         for path in walk(folder, style=Style.DOCUSAURUS) if folder.is_dir() else ():
             if isinstance(path, SkippedPage):
                 skipped.append(replace(path, path=f"{folder.name}/{path.path}"))
             elif self._is_document(path):
                 file = translated / path if (translated / path).is_file() else folder / path
-                yield str(path), self._document(file, path)
+                yield self._document(file, path)
 
     def _is_document(self, path: PurePosixPath) -> bool:
         include, exclude = (self.plugin.options.get(name) for name in ("include", "exclude"))
@@ -213,7 +212,13 @@ class _Docs:
         position = metadata.get_number("sidebar_position")
         if position is None:
             position = float("inf") if plain else parse_number_prefix(path.stem)
-        page = ProjectPage(file, route, document, module=_first_folder(path), **_classify_page(path, metadata))
+        page = ProjectPage(
+            file,
+            route,
+            document,
+            module=module_from_path(PurePosixPath(*folders, name)),
+            **_classify_page(path, metadata),
+        )
         label = metadata.get_text("sidebar_label") or metadata.title
         return SidebarDocument(document, path.parent.parts, path.name, position, label), page
 
@@ -264,10 +269,6 @@ def _parse_category(fields: dict[str, Any]) -> SidebarCategory:
         float(position) if isinstance(position, int | float) else None,
         target,
     )
-
-
-def _first_folder(path: PurePosixPath) -> str:
-    return title_from_name(strip_number_prefix(path.parts[0])) if len(path.parts) > 1 else ""
 
 
 def _classify_page(path: PurePosixPath, metadata: DocumentMetadata) -> dict[str, Any]:
@@ -345,14 +346,11 @@ def _list_pages(root: Path, site: DocusaurusConfig, plugin: ContentPlugin, local
         )
 
 
-_RAW = "!!raw-loader!"
 _IMPORT = re.compile(
-    rf"^import[ \t]+(?P<name>\w+)[ \t]+from[ \t]+(?P<quote>['\"])(?P<path>[^'\"\n]+\.mdx?|{_RAW}[^'\"\n]+)(?P=quote);?",
-    re.MULTILINE,
+    r"^import[ \t]+(?P<name>\w+)[ \t]+from[ \t]+(?P<quote>['\"])(?P<path>[^'\"\n]+\.mdx?)(?P=quote);?", re.MULTILINE
 )
 _PROPERTY = re.compile(r"(\w+)=(?:\"([^\"]*)\"|'([^']*)'|\{\s*['\"]([^'\"]*)['\"]\s*\})")
 _PROPERTY_USE = re.compile(r"\{\s*props\.(\w+)\s*\}")
-_LANGUAGE = re.compile(r"\blanguage=[\"']([\w+#-]+)[\"']")
 
 
 def find_references(text: str) -> tuple[str, ...]:
@@ -361,8 +359,8 @@ def find_references(text: str) -> tuple[str, ...]:
 
 def make_include_resolver(root: Path, *, within: Path, metadata: MetadataCache) -> includes.IncludeResolver:
     def find(reference: str, file: Path) -> Path:
-        path = reference.removeprefix(_RAW).partition("?")[0]
-        return root / path.removeprefix("@site/") if path.startswith("@site/") else file.parent / path
+        inside = reference.removeprefix("@site/")
+        return root / inside if inside != reference else file.parent / reference
 
     return includes.IncludeResolver(within, metadata, find, _insert_imports)
 
@@ -371,8 +369,7 @@ def _insert_imports(text: str, load: includes.Load) -> str:
     for match in list(_IMPORT.finditer(text)):
         content = load(match["path"])
         if content is not None:
-            show = _insert_code if match["path"].startswith(_RAW) else _insert_markdown
-            text = show(text, match["name"], content)
+            text = _insert_markdown(text, match["name"], content)
     return text
 
 
@@ -387,14 +384,3 @@ def _insert_markdown(text: str, name: str, content: str) -> str:
         return f"\n\n{filled}\n\n"
 
     return includes.replace_outside_code(text, lambda part: tag.sub(replacement, part))
-
-
-def _insert_code(text: str, name: str, content: str) -> str:
-    """Replace `<CodeBlock>{Name}</CodeBlock>` by a block of the imported code."""
-    block = re.compile(rf"<CodeBlock(?P<given>[^<>]*)>\s*\{{\s*{name}\s*\}}\s*</CodeBlock>")
-
-    def replacement(match: re.Match[str]) -> str:
-        language = _LANGUAGE.search(match["given"])
-        return f"\n\n{format_code_block(content, language=language[1] if language else '')}\n\n"
-
-    return includes.replace_outside_code(text, lambda part: block.sub(replacement, part))

@@ -1,6 +1,6 @@
 """The navigation of a site, for every generator: sections and documents, flattened into reading order."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -46,11 +46,11 @@ class NavBudget:
         return self.remaining >= 0
 
 
-def arrange_documents(items: Sequence[NavItem]) -> dict[str, NavPosition]:
-    """The documents in reading order, each once, at its first position.
+def arrange_documents(items: Sequence[NavItem], modules: Mapping[str, str]) -> list[NavPosition]:
+    """All documents of `modules` in reading order, each once, at its first position.
 
     A module is an outermost section. A single section around all others is the book itself: then the sections in it
-    are the modules.
+    are the modules. Documents outside of the navigation come last, each in its module of `modules`.
     """
     outermost = [item for item in items if isinstance(item, NavSection)]
     inner = outermost[0].items if len(outermost) == 1 else ()
@@ -62,7 +62,8 @@ def arrange_documents(items: Sequence[NavItem]) -> dict[str, NavPosition]:
                 _add_entries(below, below.label if isinstance(below, NavSection) else around.label, found)
         else:
             _add_entries(item, item.label if isinstance(item, NavSection) else "", found)
-    return found
+    rest = [NavPosition(document, "", module) for document, module in modules.items() if document not in found]
+    return [*(at for at in found.values() if at.document in modules), *rest]
 
 
 def _add_entries(item: NavItem, module: str, found: dict[str, NavPosition]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from bythebook.errors import ConfigurationError
 from bythebook.sources import SkippedPage
-from bythebook.sources.folder import title_from_name, walk
+from bythebook.sources.folder import module_from_path, title_from_name, walk
 from bythebook.sources.projects import NonContent, Outline, ProjectOptions, ProjectPage, Style, exclusions, includes
 from bythebook.sources.projects.metadata import (
     DocumentMetadata,
@@ -155,10 +155,9 @@ class _Docs:
     _visited: set[str] = field(default_factory=set)
 
     def pages(self) -> list[ProjectPage]:
-        order = arrange_documents([NavEntry(self.config.root_doc), *self._below(self.config.root_doc, 0)])
-        listed = [at for at in order.values() if at.document in self.files]
-        rest = [NavPosition(name, "", _first_folder(name)) for name in self.files if name not in order]
-        return [self._place(at) for at in (*listed, *rest)]
+        items = [NavEntry(self.config.root_doc), *self._below(self.config.root_doc, 0)]
+        order = arrange_documents(items, {name: module_from_path(path) for name, path in self.files.items()})
+        return [self._place(at) for at in order]
 
     def titles(self) -> dict[str, str]:
         """What references show: the title of each document by its path, and the heading after each label."""
@@ -267,10 +266,6 @@ class _References:
         return _REFERENCE.sub(replacement, text)
 
 
-def _first_folder(document: str) -> str:
-    return title_from_name(document.partition("/")[0]) if "/" in document else ""
-
-
 _MAX_LENGTH = 1_000_000
 
 
@@ -347,42 +342,23 @@ def _apply_statement(statement: ast.stmt, known: dict[str, Any]) -> None:
     elif isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
         name = statement.target.id
         known[name] = _add(known.get(name), _evaluate(statement.value, known))
-    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        _apply_call(statement.value, known)
-
-
-def _apply_call(call: ast.Call, known: dict[str, Any]) -> None:
-    """`exclude_patterns.append("drafts")` and `.extend([...])`."""
-    function = call.func
-    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and len(call.args) == 1:
-        name, value = function.value.id, _evaluate(call.args[0], known)
-        if function.attr in ("append", "extend") and isinstance(known.get(name), list):
-            known[name] = _add(known[name], [value] if function.attr == "append" else value)
 
 
 def _evaluate(node: ast.expr, known: dict[str, Any]) -> Any:
     """The value of an expression made of literals and known names; None for any other expression."""
-    value: Any
     match node:
         case ast.Constant():
-            value = node.value
+            return node.value
         case ast.List() | ast.Tuple() | ast.Set():
-            value = [_evaluate(item, known) for item in node.elts]
+            return [_evaluate(item, known) for item in node.elts]
         case ast.Dict():
             pairs = zip(node.keys, node.values, strict=True)
-            value = {str(_evaluate(key, known)): _evaluate(inner, known) for key, inner in pairs if key}
+            return {str(_evaluate(key, known)): _evaluate(inner, known) for key, inner in pairs if key}
         case ast.Name():
-            value = known.get(node.id)
+            return known.get(node.id)
         case ast.BinOp(op=ast.Add()):
-            value = _add(_evaluate(node.left, known), _evaluate(node.right, known))
-        case ast.JoinedStr():
-            holes = (piece.value if isinstance(piece, ast.FormattedValue) else piece for piece in node.values)
-            pieces = [_evaluate(hole, known) for hole in holes]
-            known_all = None not in pieces and sum(len(str(piece)) for piece in pieces) < _MAX_LENGTH
-            value = "".join(map(str, pieces)) if known_all else None
-        case _:
-            value = None
-    return value
+            return _add(_evaluate(node.left, known), _evaluate(node.right, known))
+    return None
 
 
 def _add(left: Any, right: Any) -> Any:
