@@ -60,8 +60,6 @@ def read(file: Path, *, part: str) -> ParsedDocument:
 @lru_cache(maxsize=1)
 def _open_book(file: str, _modified: int) -> _Book:
     """The parsed book. Chapters of one book are read in sequence, so one entry is enough."""
-    from pathlib import Path
-
     with ZipArchive(Path(file)) as archive:
         return _parse_book(archive)
 
