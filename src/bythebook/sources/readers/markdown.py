@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby, pairwise
@@ -124,28 +124,40 @@ class _TokenWalker:
         self._heading = 0
         self._rows: list[list[str]] | None = None
         self._deadline = time.monotonic() + MAX_SECONDS
-        self._handlers: dict[str, Callable[[Token], None]] = {
-            "inline": self._write_inline,
-            "heading_open": self._open_heading,
-            "fence": self._write_code,
-            "code_block": self._write_code,
-            "html_block": self._write_html,
-            "list_item_open": self._open_item,
-            "list_item_close": lambda _: self.writer.close_item(),
-            "bullet_list_close": lambda _: self.writer.close_list(),
-            "ordered_list_close": lambda _: self.writer.close_list(),
-            "blockquote_open": lambda _: self._count_quotes(1),
-            "blockquote_close": lambda _: self._count_quotes(-1),
-            "table_open": self._open_table,
-            "tr_open": self._open_row,
-            "table_close": self._close_table,
-        }
 
     def walk(self, tokens: Sequence[Token]) -> None:
         for token in tokens:
-            handler = self._handlers.get(token.type)
-            if handler:
-                handler(token)
+            match token.type:
+                case "inline":
+                    self._write_inline(token)
+                case "heading_open":
+                    self._heading = int(token.tag[1])
+                case "fence" | "code_block":
+                    self._write_code(token)
+                case "html_block":
+                    self._write_html(token)
+                case "blockquote_open":
+                    self._quotes += 1
+                case "blockquote_close":
+                    self._quotes -= 1
+                case _:
+                    self._write_list_or_table(token)
+
+    def _write_list_or_table(self, token: Token) -> None:
+        match token.type:
+            case "list_item_open":
+                self.writer.open_item(f"{token.info}{token.markup}" if token.info else "-")
+            case "list_item_close":
+                self.writer.close_item()
+            case "bullet_list_close" | "ordered_list_close":
+                self.writer.close_list()
+            case "table_open":
+                self._rows = []
+            case "tr_open" if self._rows is not None:
+                self._rows.append([])
+            case "table_close":
+                self.writer.table(self._rows or [])
+                self._rows = None
 
     def _write_inline(self, token: Token) -> None:
         if time.monotonic() > self._deadline:
@@ -182,9 +194,6 @@ class _TokenWalker:
         if "}`" in source and self._style is Style.SPHINX:
             _strip_roles(tokens)
         return "".join(map(_visible_text, _join_text(tokens)))
-
-    def _open_heading(self, token: Token) -> None:
-        self._heading = int(token.tag[1])
 
     def _write_code(self, token: Token) -> None:
         code, info = _INCLUDE.sub("", token.content), token.info.strip()
@@ -225,33 +234,14 @@ class _TokenWalker:
         elif _TAG.sub("", source).strip():
             html.write_fragment(source, self.writer)
 
-    def _open_item(self, token: Token) -> None:
-        self.writer.open_item(f"{token.info}{token.markup}" if token.info else "-")
-
-    def _count_quotes(self, change: int) -> None:
-        self._quotes += change
-
-    def _open_table(self, _: Token) -> None:
-        self._rows = []
-
-    def _open_row(self, _: Token) -> None:
-        if self._rows is not None:
-            self._rows.append([])
-
-    def _close_table(self, _: Token) -> None:
-        self.writer.table(self._rows or [])
-        self._rows = None
-
 
 def _strip_roles(tokens: Sequence[Token]) -> None:
     for token, following in pairwise(tokens):
         if token.type == "text" and following.type == "code_inline":
             role = _ROLE.search(token.content)
             if role:
-                token.content, following.content = (
-                    token.content[: role.start()],
-                    format_role(role[1], following.content),
-                )
+                token.content = token.content[: role.start()]
+                following.content = format_role(role[1], following.content)
 
 
 def _join_text(tokens: Sequence[Token]) -> Iterator[Token]:
@@ -263,11 +253,8 @@ def _join_text(tokens: Sequence[Token]) -> Iterator[Token]:
 
 def _visible_text(token: Token) -> str:
     if token.type == "text":
-        return (
-            _INVISIBLE_MARKUP.sub("", token.content)
-            if "{" in token.content or "[" in token.content or ":" in token.content
-            else token.content
-        )
+        has_markup = "{" in token.content or "[" in token.content or ":" in token.content
+        return _INVISIBLE_MARKUP.sub("", token.content) if has_markup else token.content
     if token.type == "code_inline":
         return mark_code(_INLINE_LANGUAGE.sub("", token.content))
     if token.type == "text_special":

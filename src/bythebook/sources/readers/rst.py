@@ -290,10 +290,7 @@ class UnknownDirective(Directive):
             # Only these have a language argument. The code of others may begin on the line of the directive.
             lines, language = [*language.split("\n"), *lines], ""
         code = nodes.literal_block(self.block_text, "\n".join(lines), classes=[language] if language else [])
-        if not caption:
-            return [code]
-        children, messages = self.state.inline_text(caption, self.lineno)
-        return [nodes.paragraph(caption, "", *children), *messages, code]
+        return [*self._paragraph(caption), code] if caption else [code]
 
     def _argument(self) -> list[nodes.Node]:
         if not self.arguments:
@@ -302,6 +299,9 @@ class UnknownDirective(Directive):
         if self.name in _VERSION_LABELS:
             version, _, rest = words.partition("\n" if "\n" in words else " ")
             words = f"{_VERSION_LABELS[self.name]} {version}" + (f": {rest}" if rest else "")
+        return self._paragraph(words)
+
+    def _paragraph(self, words: str) -> list[nodes.Node]:
         children, messages = self.state.inline_text(words, self.lineno)
         return [nodes.paragraph(words, "", *children), *messages]
 
