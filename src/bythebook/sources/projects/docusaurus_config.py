@@ -265,9 +265,6 @@ _CONSTANTS = {"true": True, "false": False, "null": None, "undefined": None}
 class _Unknown:
     """A value that only executing the configuration could compute."""
 
-    def __repr__(self) -> str:
-        return "UNKNOWN"
-
     def __bool__(self) -> bool:
         return False
 
@@ -333,9 +330,9 @@ class _ValueParser:
 
     def _operand(self, start: int) -> tuple[Any, int]:
         char = self.text[start]
-        shape = {"'": self._string, '"': self._string, "`": self._string, "{": self._object, "[": self._array}.get(char)
-        if shape:
-            return shape(start)
+        shape = {"'": self._string, '"': self._string, "`": self._string, "{": self._object, "[": self._elements}
+        if char in shape:
+            return shape[char](start)
         function = _FUNCTION.match(self.text, start)
         if function:
             return self._function(function)
@@ -371,11 +368,12 @@ class _ValueParser:
         found: dict[str, Any] = {}
         position = self._past_space(start + 1)
         while position < len(self.text) and self.text[position] != "}":
-            position = self._member(position, found)
-            position = self._past_space(position)
-            if self.text.startswith(",", position):
-                position = self._past_space(position + 1)
+            position = self._past_comma(self._member(position, found))
         return found, position + 1
+
+    def _past_comma(self, position: int) -> int:
+        position = self._past_space(position)
+        return self._past_space(position + 1) if self.text.startswith(",", position) else position
 
     def _member(self, position: int, found: dict[str, Any]) -> int:
         if self.text.startswith("...", position):
@@ -398,10 +396,7 @@ class _ValueParser:
         match = _WORD.match(self.text, position) or _NUMBER.match(self.text, position)
         return (match[0], match.end()) if match else (UNKNOWN, position)
 
-    def _array(self, start: int) -> tuple[list[Any], int]:
-        return self._elements(start, "]")
-
-    def _elements(self, start: int, closing: str) -> tuple[list[Any], int]:
+    def _elements(self, start: int, closing: str = "]") -> tuple[list[Any], int]:
         """The values between two brackets, separated by commas."""
         found: list[Any] = []
         position = self._past_space(start + 1)
@@ -412,9 +407,7 @@ class _ValueParser:
                 found.extend(value if isinstance(value, list) and len(found) + len(value) < _MAX_LENGTH else [])
             else:
                 found.append(value)
-            position = self._past_space(max(end, position + 1))
-            if self.text.startswith(",", position):
-                position = self._past_space(position + 1)
+            position = self._past_comma(max(end, position + 1))
         return found, position + 1
 
     def _function(self, match: re.Match[str]) -> tuple[Any, int]:

@@ -79,11 +79,7 @@ def _list_files(folder: Path, config: "MkDocsConfig", skipped: list[SkippedPage]
             skipped.append(path)
         elif path.suffix.lower() in _DOCUMENT_SUFFIXES and not config.excluded.match_file(str(path)):
             found.append(path)
-    yield from sorted(found, key=lambda path: (_parent_folders(path), path.stem not in ("index", "README"), path.name))
-
-
-def _parent_folders(path: PurePosixPath) -> tuple[str, ...]:
-    return path.parent.parts
+    yield from sorted(found, key=lambda path: (path.parent.parts, path.stem not in ("index", "README"), path.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +166,11 @@ class _Docs:
 
     def _folder(self, folder: tuple[str, ...]) -> list[navigation.NavItem]:
         """The default navigation: the documents of a folder, then its subfolders."""
-        inside = [path for path in self.files if _parent_folders(path)[: len(folder)] == folder]
+        inside = [path for path in self.files if path.parent.parts[: len(folder)] == folder]
         here: list[navigation.NavItem] = [
-            navigation.NavEntry(str(path)) for path in inside if _parent_folders(path) == folder
+            navigation.NavEntry(str(path)) for path in inside if path.parent.parts == folder
         ]
-        below = dict.fromkeys(_parent_folders(path)[len(folder)] for path in inside if _parent_folders(path) != folder)
+        below = dict.fromkeys(path.parent.parts[len(folder)] for path in inside if path.parent.parts != folder)
         return [
             *here,
             *(navigation.NavSection(_format_title(name), tuple(self._folder((*folder, name)))) for name in below),

@@ -1,6 +1,7 @@
 """Sphinx projects: the literals of `conf.py` (parsed, never executed), the toctrees, and included files."""
 
 import ast
+import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -222,15 +223,7 @@ class _Docs:
 
 
 def _resolve_target(target: str, document: str) -> str:
-    if target.startswith("/"):
-        return target.lstrip("/")
-    parts: list[str] = []
-    for part in (*PurePosixPath(document).parent.parts, *PurePosixPath(target).parts):
-        if part == ".." and parts:
-            parts.pop()
-        elif part not in (".", ".."):
-            parts.append(part)
-    return "/".join(parts)
+    return posixpath.normpath(posixpath.join("/", posixpath.dirname(document), target)).lstrip("/")
 
 
 _REFERENCE = re.compile(

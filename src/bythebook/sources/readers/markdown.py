@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import groupby, pairwise
 from typing import Any
@@ -65,9 +64,11 @@ def find_title(parts: Sequence[DocumentPart]) -> str:
 
 
 def build_parser() -> MarkdownIt:
-    """A block parser. Inline text is parsed later, and only if it contains markup."""
+    """A parser of the blocks of all dialects. Inline text is parsed later, and only if it contains markup."""
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable(["inline", "text_join"])
-    enable_extensions(parser)
+    interrupted = ["paragraph", "reference", "blockquote", "list"]
+    parser.block.ruler.before("reference", "published_block", _parse_extension_block, {"alt": interrupted})
+    parser.inline.ruler.after("link", "undefined_reference", _parse_undefined_reference)
     return parser
 
 
@@ -197,9 +198,8 @@ class _TokenWalker:
 
     def _write_code(self, token: Token) -> None:
         code, info = _INCLUDE.sub("", token.content), token.info.strip()
-        found = parse_directive(info, code)
-        if found:
-            self._write_directive(found)
+        if directive := _DIRECTIVE.fullmatch(info):
+            self._write_directive(directive["name"], directive["argument"], code)
             return
         if not code.strip():
             return
@@ -213,17 +213,22 @@ class _TokenWalker:
             self.writer.paragraph(title[1] or title[2] or "")
         self.writer.code(code, language="" if "=" in info.split(" ")[0] else info.lstrip("{. "))
 
-    def _write_directive(self, directive: MystDirective) -> None:
-        if directive.name == "eval-rst":
+    def _write_directive(self, name: str, argument: str, source: str) -> None:
+        """Write a fenced directive of MyST. The name of an unknown one is a language, as in MyST notebooks."""
+        options = _OPTIONS.match(source)
+        content = source[options.end() :] if options else source
+        if name == "eval-rst":
             from bythebook.sources.readers import rst  # Few pages need docutils, which is slow to import.
 
-            self.writer.extend(rst.read(directive.content).parts)
-        elif directive.is_text:
-            self.writer.paragraph(self._text(directive.label))
-            self.walk(self._parser.parse(directive.content, self._env))
-        elif directive.is_visible:
-            self.writer.paragraph(self._text(directive.caption))
-            self.writer.code(directive.content, language=directive.language)
+            self.writer.extend(rst.read(content).parts)
+        elif name in _TEXT_DIRECTIVES:
+            label = argument or (name.capitalize() if name in _MYST_LABELS else "")
+            self.writer.paragraph("" if name in _WITH_COLUMNS else self._text(label))
+            self.walk(self._parser.parse(content, self._env))
+        elif name not in _INVISIBLE_DIRECTIVES and not name.startswith("auto"):
+            caption = _CAPTION.search(options[0]) if options else None
+            self.writer.paragraph(self._text(caption[1].strip("\"'")) if caption else "")
+            self.writer.code(content, language=argument if name in _CODE_DIRECTIVES else name)
 
     def _write_html(self, token: Token) -> None:
         for component in _COMPONENT.finditer(token.content):
@@ -289,13 +294,6 @@ _CONTAINER_INFO = re.compile(
     r"\{?(?P<kind>[\w-]+)\}?(?:[ \t]*[|\[]|[ \t]+|(?=\{)|$)(?P<title>.*?)\]?(?:\{[^}]*\})?[ \t]*"
 )
 _QUOTED_TITLE = re.compile(r'(?P<kind>[\w -]*?)[ \t]*(?:"(?P<title>.*)")?[ \t]*')
-
-
-def enable_extensions(parser: MarkdownIt) -> None:
-    """Add the rule for the blocks of all dialects to a parser."""
-    interrupted = ["paragraph", "reference", "blockquote", "list"]
-    parser.block.ruler.before("reference", "published_block", _parse_extension_block, {"alt": interrupted})
-    parser.inline.ruler.after("link", "undefined_reference", _parse_undefined_reference)
 
 
 _REFERENCE_TARGET = re.compile(r"\[(?:\]|(?=[^\]]*[^\W\d])[^\[\]\n]{2,}\])")
@@ -424,53 +422,11 @@ _TEXT_DIRECTIVES = _MYST_LABELS | frozenset(
     versionchanged deprecated epigraph exercise solution prf:theorem
     """.split()
 )
+_WITH_COLUMNS = frozenset(["grid", "grid-item", "tab-set"])
+"""The argument of these is a number of columns."""
 _INVISIBLE_DIRECTIVES = frozenset(
     """
     toctree include literalinclude image figure index contents bibliography currentmodule module py:currentmodule
     py:module highlight tags todo mermaid
     """.split()
 )
-
-
-@dataclass(frozen=True, slots=True)
-class MystDirective:
-    """A fenced directive: the name and argument on its fence, and its content."""
-
-    name: str
-    argument: str
-    content: str
-    caption: str = ""
-
-    @property
-    def is_visible(self) -> bool:
-        return self.name not in _INVISIBLE_DIRECTIVES and not self.name.startswith("auto")
-
-    @property
-    def is_text(self) -> bool:
-        return self.name in _TEXT_DIRECTIVES
-
-    @property
-    def label(self) -> str:
-        if self.name.startswith(("grid", "tab-set")) and not self.name.endswith("card"):
-            return ""  # The argument is a number of columns.
-        return self.argument or (self.name.capitalize() if self.name in _MYST_LABELS else "")
-
-    @property
-    def language(self) -> str:
-        """The language of a code directive. The name of an unknown directive is a language, as in MyST notebooks."""
-        return self.argument if self.name in _CODE_DIRECTIVES else self.name
-
-
-def parse_directive(info: str, content: str) -> MystDirective | None:
-    """Parse the info string of a fence as a directive. None if it is not one."""
-    match = _DIRECTIVE.fullmatch(info)
-    if match is None:
-        return None
-    options = _OPTIONS.match(content)
-    caption = _CAPTION.search(options[0]) if options else None
-    return MystDirective(
-        match["name"],
-        match["argument"],
-        content[options.end() :] if options else content,
-        caption[1].strip("\"'") if caption else "",
-    )
