@@ -97,13 +97,10 @@ class Folder:
         paths = walk(self._root, style=self._style) if self._root.is_dir() else iter([PurePosixPath(self._root.name)])
         known: dict[str, str] = {}
         for path in paths:
-            if isinstance(path, PurePosixPath) and not self._exclude.isdisjoint((path, *path.parents)):
-                continue
-            for item in [path] if isinstance(path, SkippedPage) else self._list_pages(path):
-                if isinstance(item, ListedPage) and known.setdefault(item.url, item.path) != item.path:
-                    yield SkippedPage(item.path, f"{known[item.url]!r} is published at the same address, {item.url}")
-                else:
-                    yield item
+            if isinstance(path, SkippedPage):
+                yield path
+            elif self._exclude.isdisjoint((path, *path.parents)):
+                yield from (skip_duplicate(item, known) for item in self._list_pages(path))
 
     def _list_pages(self, path: PurePosixPath) -> list[ListedPage | SkippedPage]:
         item = self.list_file(path)
@@ -210,6 +207,13 @@ class Folder:
     def _title(self, path: PurePosixPath) -> str:
         name = path.parent.name if is_index(path) and path.parent.name else path.stem
         return title_from_name(strip_number_prefix(name) if self._style is Style.DOCUSAURUS else name)
+
+
+def skip_duplicate(item: T, known: dict[str, str]) -> T | SkippedPage:
+    """The item, or the report of a page whose URL another path has taken. `known`: the paths by their URLs."""
+    if isinstance(item, ListedPage) and known.setdefault(item.url, item.path) != item.path:
+        return SkippedPage(item.path, f"{known[item.url]!r} is published at the same address, {item.url}")
+    return item
 
 
 def module_from_path(path: PurePosixPath) -> str:

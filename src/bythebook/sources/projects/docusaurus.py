@@ -93,47 +93,30 @@ def _choose_locale(config: DocusaurusConfig, wanted: str) -> str:
     return wanted or config.locale
 
 
-@dataclass(frozen=True, slots=True)
-class _Version:
-    name: str
-    path: str
-    """The path of its pages below the docs; empty for the default version."""
-
-
-def _list_versions(root: Path, plugin: ContentPlugin) -> list[_Version]:
-    """The versions of these documents, the default version first."""
+def _list_versions(root: Path, plugin: ContentPlugin) -> dict[str, str]:
+    """The path of the pages of each version below the docs. The default version is first."""
     try:
         names = json.loads((root / f"{_prefix(plugin)}versions.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         names = []
     known = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
-    only = plugin.options.get("onlyIncludeVersions")
+    only, last, versions = map(plugin.options.get, ("onlyIncludeVersions", "lastVersion", "versions"))
     if plugin.options.get("includeCurrentVersion") is not False:
         known = [*known, _CURRENT]
     if isinstance(only, list):
         known = [name for name in known if name in only]
-    last = plugin.options.get("lastVersion")
     last = last if last in known else next(iter(known), _CURRENT)
-    options = plugin.options.get("versions")
-    found = [_make_version(name, last, options if isinstance(options, dict) else {}) for name in known]
-    return sorted(found, key=lambda version: version.name != last)
-
-
-def _make_version(name: str, last: str, versions: dict[str, Any]) -> _Version:
-    options = versions.get(name)
-    path = options.get("path") if isinstance(options, dict) else None
-    usual = "" if name == last else ("next" if name == _CURRENT else name)
-    return _Version(name, path.strip("/") if isinstance(path, str) else usual)
-
-
-def _choose_version(versions: list[_Version], wanted: str) -> _Version:
-    wanted = _CURRENT if wanted == "next" else wanted
-    usual = versions[0] if versions else _Version(_CURRENT, "")
-    return next((version for version in versions if version.name == wanted), usual)
+    paths: dict[str, str] = {}
+    for name in sorted(known, key=lambda name: name != last):
+        options = versions.get(name) if isinstance(versions, dict) else None
+        path = options.get("path") if isinstance(options, dict) else None
+        usual = "" if name == last else ("next" if name == _CURRENT else name)
+        paths[name] = path.strip("/") if isinstance(path, str) else usual
+    return paths
 
 
 def _check_version(root: Path, docs: list[ContentPlugin], wanted: str) -> None:
-    known = list(dict.fromkeys(version.name for plugin in docs for version in _list_versions(root, plugin)))
+    known = list(dict.fromkeys(version for plugin in docs for version in _list_versions(root, plugin)))
     if wanted and wanted != "next" and wanted not in known:
         raise InputError(
             f"the site has no version {wanted!r}. It has {', '.join(map(repr, known))}; choose one with --site-version."
@@ -156,19 +139,24 @@ class _Docs:
     metadata: MetadataCache
 
     @cached_property
-    def version(self) -> _Version:
-        return _choose_version(_list_versions(self.root, self.plugin), self.wanted)
+    def version(self) -> tuple[str, str]:
+        """The name of the version, and the path of its pages below the docs."""
+        versions = _list_versions(self.root, self.plugin)
+        wanted = _CURRENT if self.wanted == "next" else self.wanted
+        name = wanted if wanted in versions else next(iter(versions), _CURRENT)
+        return name, versions.get(name, "")
 
     @cached_property
     def folders(self) -> tuple[Path, ...]:
         """The folders of the documents, with the translations first."""
-        name, prefix = self.version.name, _prefix(self.plugin)
+        name, prefix = self.version[0], _prefix(self.plugin)
         here = self.plugin.path if name == _CURRENT else f"{prefix}versioned_docs/version-{name}"
         return (self._translations / self._label, (self.root / here).resolve())
 
     @property
     def _label(self) -> str:
-        return _CURRENT if self.version.name == _CURRENT else f"version-{self.version.name}"
+        name = self.version[0]
+        return name if name == _CURRENT else f"version-{name}"
 
     @property
     def _translations(self) -> Path:
@@ -208,7 +196,7 @@ class _Docs:
         folders = [bare(part) for part in path.parent.parts]
         document = "/".join((*folders, name))
         slug = _document_slug(path, folders, metadata.get_text("slug"), name)
-        route = _route(self.config, self.locale, f"{self.plugin.route}/{self.version.path}/{slug}")
+        route = _route(self.config, self.locale, f"{self.plugin.route}/{self.version[1]}/{slug}")
         position = metadata.get_number("sidebar_position")
         if position is None:
             position = float("inf") if plain else parse_number_prefix(path.stem)
@@ -228,16 +216,14 @@ class _Docs:
         return sidebars.items(content) if content is not None else sidebars.generate((), "defaultSidebar")
 
     def _sidebars(self) -> dict[str, Any] | None:
-        if self.version.name != _CURRENT:
-            name = f"{_prefix(self.plugin)}versioned_sidebars/version-{self.version.name}-sidebars.json"
-            return read_sidebars(self.root / name)
+        if self.version[0] != _CURRENT:
+            return read_sidebars(self.root / f"{_prefix(self.plugin)}versioned_sidebars/{self._label}-sidebars.json")
         path = self.plugin.options.get("sidebarPath")
         if path is False:
             return {}
         names = [path] if isinstance(path, str) else ["sidebars.json", "sidebars.js", "sidebars.ts"]
-        return next(
-            filter(None, (read_sidebars(self.root / name.removeprefix("@site/").lstrip("/")) for name in names)), None
-        )
+        found = (read_sidebars(self.root / name.removeprefix("@site/").lstrip("/")) for name in names)
+        return next(filter(None, found), None)
 
     def _category(self, folder: tuple[str, ...]) -> SidebarCategory:
         for parent in self.folders:
