@@ -39,7 +39,7 @@ _CATEGORY_FILES = ("_category_.json", "_category_.yml", "_category_.yaml")
 def parse_metadata(fields: dict[str, Any], text: str, file: Path) -> DocumentMetadata:
     return DocumentMetadata(
         fields,
-        find_markdown_title(text) if "title" not in fields else str(fields["title"]),
+        str(fields["title"]) if "title" in fields else find_markdown_title(text),
         find_references(text),
         is_sample=exclusions.is_sample(file, text),
     )

@@ -88,7 +88,7 @@ class _Docs:
     config: "MkDocsConfig"
     metadata: MetadataCache
     files: tuple[PurePosixPath, ...]
-    _budget: navigation.NavBudget = field(default_factory=navigation.NavBudget)
+    _budget: Iterator[int] = field(default_factory=navigation.make_budget)
 
     def pages(self) -> list[ProjectPage]:
         nav = self.config.nav
@@ -144,7 +144,7 @@ class _Docs:
 
     def _items(self, nav: Iterable[Any], depth: int) -> Iterator[navigation.NavItem]:
         for item in nav if depth < _MAX_DEPTH else ():
-            if not self._budget.spend():
+            if next(self._budget, None) is None:
                 return
             if isinstance(item, str):
                 yield navigation.NavEntry(_document_name(item))

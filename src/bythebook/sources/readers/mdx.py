@@ -106,7 +106,7 @@ def _replace_expression(text: str, start: int) -> tuple[str, int]:
     heading_id = _HEADING_ID.match(text, start)
     if heading_id:
         return f"{{#{heading_id['id']}}}", heading_id.end()
-    end = find_expression_end(text, start)
+    end = _find_closing_bracket(text, start)
     if end == NOT_FOUND:
         return "{", start + 1
     string = _STRING.fullmatch(text, start, end)
@@ -176,12 +176,8 @@ MAX_CONSTRUCT_LENGTH = 50_000
 """Maximum length of a tag or an expression."""
 
 
-def find_expression_end(text: str, start: int) -> int:
-    """The position after the brace that closes the one at `start`, or NOT_FOUND."""
-    return _find_closing_bracket(text, start, _BRACES)
-
-
-def _find_closing_bracket(text: str, start: int, brackets: re.Pattern[str]) -> int:
+def _find_closing_bracket(text: str, start: int, brackets: re.Pattern[str] = _BRACES) -> int:
+    """The position after the bracket that closes the one at `start`, or NOT_FOUND."""
     open_brackets = ["{"]
     position = start + 1
     while open_brackets:
@@ -209,7 +205,7 @@ def find_tag_end(text: str, start: int) -> int:
         if match[0] == ">":
             return match.end()
         quote = match[0] != "{"
-        position = text.find(match[0], match.end()) + 1 if quote else find_expression_end(text, match.start())
+        position = text.find(match[0], match.end()) + 1 if quote else _find_closing_bracket(text, match.start())
         if position <= 0:
             return NOT_FOUND
 
