@@ -18,7 +18,6 @@ from bythebook.sources.projects.docusaurus_config import (
     ContentPlugin,
     DocusaurusConfig,
     SidebarBuilder,
-    SidebarCategory,
     SidebarDocument,
     parse_number_prefix,
     read_config,
@@ -225,13 +224,13 @@ class _Docs:
         found = (read_sidebars(self.root / name.removeprefix("@site/").lstrip("/")) for name in names)
         return next(filter(None, found), None)
 
-    def _category(self, folder: tuple[str, ...]) -> SidebarCategory:
+    def _category(self, folder: tuple[str, ...]) -> dict[str, Any]:
         for parent in self.folders:
             for name in _CATEGORY_FILES:
                 fields = read_optional_mapping(parent.joinpath(*folder, name))
                 if fields is not None:
-                    return _parse_category(fields)
-        return SidebarCategory()
+                    return fields
+        return {}
 
     def _labels(self) -> Any:
         messages = read_optional_mapping(self._translations / f"{self._label}.json") or {}
@@ -242,19 +241,6 @@ class _Docs:
             return message if isinstance(message, str) and message else label
 
         return translate
-
-
-def _parse_category(fields: dict[str, Any]) -> SidebarCategory:
-    label, position, link = fields.get("label"), fields.get("position"), fields.get("link", ...)
-    target: str | None = None
-    if link is not ...:
-        own = link.get("id") if isinstance(link, dict) and link.get("type") == "doc" else None
-        target = own if isinstance(own, str) else ""
-    return SidebarCategory(
-        label if isinstance(label, str) else "",
-        float(position) if isinstance(position, int | float) else None,
-        target,
-    )
 
 
 def _classify_page(path: PurePosixPath, metadata: DocumentMetadata) -> dict[str, Any]:

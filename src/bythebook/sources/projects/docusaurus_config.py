@@ -124,16 +124,6 @@ class SidebarDocument:
     """The label of a folder whose index is this document."""
 
 
-@dataclass(frozen=True, slots=True)
-class SidebarCategory:
-    """The `_category_.json` of a folder."""
-
-    label: str = ""
-    position: float | None = None
-    link: str | None = None
-    """The id of the index document; empty for no index; None if the file does not say."""
-
-
 def read_sidebars(file: Path) -> dict[str, Any] | None:
     """The sidebars in a file, by name. None if the file has none or cannot be parsed."""
     try:
@@ -149,7 +139,8 @@ class SidebarBuilder:
     """Converts sidebars to navigation items."""
 
     documents: Sequence[SidebarDocument]
-    category: Callable[[tuple[str, ...]], SidebarCategory]
+    category: Callable[[tuple[str, ...]], dict[str, Any]]
+    """The fields of the `_category_.json` of a folder."""
     translate: Callable[[str, str], str]
     """Translates the label of a category. The second argument is the name of the sidebar."""
     _budget: Iterator[int] = field(default_factory=make_budget)
@@ -180,9 +171,8 @@ class SidebarBuilder:
             folder = tuple(part for part in item["dirName"].split("/") if part not in ("", "."))
             yield from self.generate(folder, sidebar)
         elif kind == "category" and isinstance(item.get("label"), str):
-            link = item.get("link")
-            own = link.get("id") if isinstance(link, dict) and link.get("type") == "doc" else None
-            lead = [NavEntry(own)] if isinstance(own, str) else []
+            own = _linked_document(item)
+            lead = [NavEntry(own)] if own else []
             inner = self._items(item.get("items"), sidebar, depth + 1)
             yield self._section(item["label"], [*lead, *inner], sidebar)
 
@@ -204,23 +194,30 @@ class SidebarBuilder:
 
     def _folder(self, folder: tuple[str, ...], sidebar: str) -> tuple[float, str, NavItem]:
         category, name = self.category(folder), folder[-1]
-        own = self._index(folder, category.link)
+        own = self._index(folder, category)
         items = [item for item in self.generate(folder, sidebar) if own is None or item != NavEntry(own.id)]
-        label = category.label or (own.title if own else "") or strip_number_prefix(name)
-        position = category.position
-        if position is None:
+        label = _text(category.get("label")) or (own.title if own else "") or strip_number_prefix(name)
+        position = category.get("position")
+        if not isinstance(position, int | float):
             position = own.position if own and own.position != _UNNUMBERED else parse_number_prefix(name)
         lead = [NavEntry(own.id)] if own else []
-        return position, name, self._section(label, [*lead, *items], sidebar)
+        return float(position), name, self._section(label, [*lead, *items], sidebar)
 
-    def _index(self, folder: tuple[str, ...], link: str | None) -> SidebarDocument | None:
-        """The index document of a folder: the one named by `link`, or the one with the file name of an index."""
-        if link is not None:
+    def _index(self, folder: tuple[str, ...], category: dict[str, Any]) -> SidebarDocument | None:
+        """The index document of a folder: the one its category links to, or the one with the file name of an index."""
+        if "link" in category:
+            link = _linked_document(category)
             local = "/".join((*map(strip_number_prefix, folder), link))
             return next((found for found in self.documents if link and found.id in (link, local)), None)
         usual = ("index", "readme", folder[-1].lower())
         here = [found for found in self.documents if found.folder == folder]
         return next((found for found in here if PurePosixPath(found.name).stem.lower() in usual), None)
+
+
+def _linked_document(category: dict[str, Any]) -> str:
+    """The id of the document that a category links to; empty if it links to none."""
+    link = _dictionary(category.get("link"))
+    return _text(link.get("id")) if link.get("type") == "doc" else ""
 
 
 def parse_number_prefix(name: str) -> float:

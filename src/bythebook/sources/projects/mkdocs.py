@@ -2,6 +2,7 @@
 
 import datetime
 import re
+import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -408,4 +409,4 @@ def _load_snippet(reference: str, load: Load) -> str | None:
 def _indent(text: str | None, indent: str, otherwise: str) -> str:
     if text is None:
         return otherwise
-    return "\n".join(indent + line if line else line for line in text.strip("\n").split("\n"))
+    return textwrap.indent(text.strip("\n"), indent)

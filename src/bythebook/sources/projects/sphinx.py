@@ -3,6 +3,7 @@
 import ast
 import posixpath
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -415,7 +416,7 @@ def _insert_includes(text: str, load: includes.Load) -> str:
             return match[0]
         if match["name"] == "literalinclude":
             content = _format_code(content, match)
-        return "\n".join(match["indent"] + line if line else line for line in content.strip("\n").split("\n")) + "\n"
+        return textwrap.indent(content.strip("\n"), match["indent"]) + "\n"
 
     return _FENCE.sub(replacement, _DIRECTIVE.sub(replacement, text))
 
@@ -425,8 +426,7 @@ def _format_code(content: str, match: re.Match[str]) -> str:
     if "mark" in match.groupdict():
         fence = "`" * 8
         return f"{fence}{language}\n{content.rstrip()}\n{fence}"
-    lines = ["   " + line if line else line for line in content.rstrip().split("\n")]
-    return "\n".join([f".. code-block:: {language or 'text'}", "", *lines])
+    return f".. code-block:: {language or 'text'}\n\n{textwrap.indent(content.rstrip(), '   ')}"
 
 
 def _language(path: str) -> str:
