@@ -226,9 +226,7 @@ class _TreeWalker:
 _BLOCK_WRITERS = {
     **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), _TreeWalker._write_heading),
     "pre": _TreeWalker._write_code,
-    "ul": _TreeWalker._write_list,
-    "ol": _TreeWalker._write_list,
-    "menu": _TreeWalker._write_list,
+    **dict.fromkeys(("ul", "ol", "menu"), _TreeWalker._write_list),
     "table": _TreeWalker._write_table,
     "header": _TreeWalker._write_header,
 }
