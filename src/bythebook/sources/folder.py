@@ -97,13 +97,10 @@ class Folder:
         paths = walk(self._root, style=self._style) if self._root.is_dir() else iter([PurePosixPath(self._root.name)])
         known: dict[str, str] = {}
         for path in paths:
-            if isinstance(path, PurePosixPath) and not self._exclude.isdisjoint((path, *path.parents)):
-                continue
-            for item in [path] if isinstance(path, SkippedPage) else self._list_pages(path):
-                if isinstance(item, ListedPage) and known.setdefault(item.url, item.path) != item.path:
-                    yield SkippedPage(item.path, f"{known[item.url]!r} is published at the same address, {item.url}")
-                else:
-                    yield item
+            if isinstance(path, SkippedPage):
+                yield path
+            elif self._exclude.isdisjoint((path, *path.parents)):
+                yield from (skip_duplicate(item, known) for item in self._list_pages(path))
 
     def _list_pages(self, path: PurePosixPath) -> list[ListedPage | SkippedPage]:
         item = self.list_file(path)
@@ -170,7 +167,7 @@ class Folder:
             title=document.title or self._title(path),
             text=text,
             blocks=blocks,
-            module_name=document.module_name or (title_from_name(path.parts[0]) if len(path.parts) > 1 else ""),
+            module_name=document.module_name or module_from_path(path),
             chapter_id=str(PurePosixPath(listed.path).with_suffix("")),
             modified_at=_format_time(stat.st_mtime),
         )
@@ -210,6 +207,18 @@ class Folder:
     def _title(self, path: PurePosixPath) -> str:
         name = path.parent.name if is_index(path) and path.parent.name else path.stem
         return title_from_name(strip_number_prefix(name) if self._style is Style.DOCUSAURUS else name)
+
+
+def skip_duplicate(item: T, known: dict[str, str]) -> T | SkippedPage:
+    """The item, or the report of a page whose URL another path has taken. `known`: the paths by their URLs."""
+    if isinstance(item, ListedPage) and known.setdefault(item.url, item.path) != item.path:
+        return SkippedPage(item.path, f"{known[item.url]!r} is published at the same address, {item.url}")
+    return item
+
+
+def module_from_path(path: PurePosixPath) -> str:
+    """The module of a page outside of any navigation: the title of its outermost folder. Empty outside of folders."""
+    return title_from_name(path.parts[0]) if len(path.parts) > 1 else ""
 
 
 def title_from_name(name: str) -> str:
@@ -282,7 +291,7 @@ def _walk(
         path = relative / entry.name
         if _is_ignored(entry, style):
             continue
-        if not _is_valid_name(entry.name):
+        if printable_path(path) != str(path):
             yield SkippedPage(printable_path(path), "its name is not valid UTF-8; rename it")
             continue
         yield from _walk_entry(entry, path, style=style, ancestors=ancestors)
@@ -336,14 +345,6 @@ def _sort_key(entry: os.DirEntry[str]) -> tuple[bool, list[tuple[str, int]], str
     pieces = re.split(r"([0-9]+)", entry.name.casefold())
     key = [("", int(piece)) if piece.isascii() and piece.isdigit() else (piece, 0) for piece in pieces if piece]
     return not is_index(PurePosixPath(entry.name)), key, entry.name
-
-
-def _is_valid_name(name: str) -> bool:
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def printable_path(path: PurePosixPath) -> str:

@@ -55,13 +55,11 @@ def _route(path: PurePosixPath, style: Style, slug: str, name: str) -> str:
 
 def _docusaurus_route(path: PurePosixPath, slug: str, name: str) -> str:
     folders = [strip_number_prefix(part) for part in path.parent.parts]
-    stem = strip_number_prefix(path.stem)
-    is_folder_index = bool(folders) and path.stem.lower() == path.parent.name.lower()
     if slug:
         return _join_path(*([] if slug.startswith("/") else folders), slug.strip("/"))
-    if is_index(path) or is_folder_index:
+    if is_index(path) or path.stem.lower() == path.parent.name.lower():
         return _join_path(*folders)
-    return _join_path(*folders, name or stem)
+    return _join_path(*folders, name or strip_number_prefix(path.stem))
 
 
 def _join_path(*parts: str) -> str:

@@ -1,4 +1,4 @@
-"""Docusaurus projects: versions, translations, slugs and sidebars; and the Markdown and code that pages import."""
+"""Docusaurus projects: versions, translations, slugs and sidebars; and the Markdown that pages import."""
 
 import json
 import posixpath
@@ -12,14 +12,12 @@ from urllib.parse import urljoin
 
 from bythebook.errors import InputError
 from bythebook.sources import SkippedPage
-from bythebook.sources.document import format_code_block
-from bythebook.sources.folder import title_from_name, walk
+from bythebook.sources.folder import module_from_path, walk
 from bythebook.sources.projects import NonContent, Outline, ProjectOptions, ProjectPage, Style, exclusions, includes
 from bythebook.sources.projects.docusaurus_config import (
     ContentPlugin,
     DocusaurusConfig,
     SidebarBuilder,
-    SidebarCategory,
     SidebarDocument,
     parse_number_prefix,
     read_config,
@@ -40,7 +38,7 @@ _CATEGORY_FILES = ("_category_.json", "_category_.yml", "_category_.yaml")
 def parse_metadata(fields: dict[str, Any], text: str, file: Path) -> DocumentMetadata:
     return DocumentMetadata(
         fields,
-        find_markdown_title(text) if "title" not in fields else str(fields["title"]),
+        str(fields["title"]) if "title" in fields else find_markdown_title(text),
         find_references(text),
         is_sample=exclusions.is_sample(file, text),
     )
@@ -94,47 +92,30 @@ def _choose_locale(config: DocusaurusConfig, wanted: str) -> str:
     return wanted or config.locale
 
 
-@dataclass(frozen=True, slots=True)
-class _Version:
-    name: str
-    path: str
-    """The path of its pages below the docs; empty for the default version."""
-
-
-def _list_versions(root: Path, plugin: ContentPlugin) -> list[_Version]:
-    """The versions of these documents, the default version first."""
+def _list_versions(root: Path, plugin: ContentPlugin) -> dict[str, str]:
+    """The path of the pages of each version below the docs. The default version is first."""
     try:
         names = json.loads((root / f"{_prefix(plugin)}versions.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         names = []
     known = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
-    only = plugin.options.get("onlyIncludeVersions")
+    only, last, versions = map(plugin.options.get, ("onlyIncludeVersions", "lastVersion", "versions"))
     if plugin.options.get("includeCurrentVersion") is not False:
         known = [*known, _CURRENT]
     if isinstance(only, list):
         known = [name for name in known if name in only]
-    last = plugin.options.get("lastVersion")
     last = last if last in known else next(iter(known), _CURRENT)
-    options = plugin.options.get("versions")
-    found = [_make_version(name, last, options if isinstance(options, dict) else {}) for name in known]
-    return sorted(found, key=lambda version: version.name != last)
-
-
-def _make_version(name: str, last: str, versions: dict[str, Any]) -> _Version:
-    options = versions.get(name)
-    path = options.get("path") if isinstance(options, dict) else None
-    usual = "" if name == last else ("next" if name == _CURRENT else name)
-    return _Version(name, path.strip("/") if isinstance(path, str) else usual)
-
-
-def _choose_version(versions: list[_Version], wanted: str) -> _Version:
-    wanted = _CURRENT if wanted == "next" else wanted
-    usual = versions[0] if versions else _Version(_CURRENT, "")
-    return next((version for version in versions if version.name == wanted), usual)
+    paths: dict[str, str] = {}
+    for name in sorted(known, key=lambda name: name != last):
+        options = versions.get(name) if isinstance(versions, dict) else None
+        path = options.get("path") if isinstance(options, dict) else None
+        usual = "" if name == last else ("next" if name == _CURRENT else name)
+        paths[name] = path.strip("/") if isinstance(path, str) else usual
+    return paths
 
 
 def _check_version(root: Path, docs: list[ContentPlugin], wanted: str) -> None:
-    known = list(dict.fromkeys(version.name for plugin in docs for version in _list_versions(root, plugin)))
+    known = list(dict.fromkeys(version for plugin in docs for version in _list_versions(root, plugin)))
     if wanted and wanted != "next" and wanted not in known:
         raise InputError(
             f"the site has no version {wanted!r}. It has {', '.join(map(repr, known))}; choose one with --site-version."
@@ -157,39 +138,44 @@ class _Docs:
     metadata: MetadataCache
 
     @cached_property
-    def version(self) -> _Version:
-        return _choose_version(_list_versions(self.root, self.plugin), self.wanted)
+    def version(self) -> tuple[str, str]:
+        """The name of the version, and the path of its pages below the docs."""
+        versions = _list_versions(self.root, self.plugin)
+        wanted = _CURRENT if self.wanted == "next" else self.wanted
+        name = wanted if wanted in versions else next(iter(versions), _CURRENT)
+        return name, versions.get(name, "")
 
     @cached_property
     def folders(self) -> tuple[Path, ...]:
         """The folders of the documents, with the translations first."""
-        name, prefix = self.version.name, _prefix(self.plugin)
+        name, prefix = self.version[0], _prefix(self.plugin)
         here = self.plugin.path if name == _CURRENT else f"{prefix}versioned_docs/version-{name}"
         return (self._translations / self._label, (self.root / here).resolve())
 
     @property
     def _label(self) -> str:
-        return _CURRENT if self.version.name == _CURRENT else f"version-{self.version.name}"
+        name = self.version[0]
+        return name if name == _CURRENT else f"version-{name}"
 
     @property
     def _translations(self) -> Path:
         return _translation_folder(self.root, self.config, self.plugin, self.locale)
 
     def pages(self, skipped: list[SkippedPage]) -> list[ProjectPage]:
-        found = dict(self._documents(skipped))
-        order = arrange_documents(self._items([document for document, _ in found.values()]))
-        by_id = {document.id: (file, page) for file, (document, page) in found.items()}
-        inside = [replace(by_id[name][1], module=at.module) for name, at in order.items() if name in by_id]
-        return [*inside, *(page for name, (_, page) in by_id.items() if name not in order)]
+        found = list(self._documents(skipped))
+        items = self._items([document for document, _ in found])
+        pages = {page.chapter: page for _, page in found}
+        order = arrange_documents(items, {name: page.module for name, page in pages.items()})
+        return [replace(pages[at.document], module=at.module) for at in order]
 
-    def _documents(self, skipped: list[SkippedPage]) -> Iterator[tuple[str, tuple[SidebarDocument, ProjectPage]]]:
+    def _documents(self, skipped: list[SkippedPage]) -> Iterator[tuple[SidebarDocument, ProjectPage]]:
         translated, folder = self.folders
         for path in walk(folder, style=Style.DOCUSAURUS) if folder.is_dir() else ():
             if isinstance(path, SkippedPage):
                 skipped.append(replace(path, path=f"{folder.name}/{path.path}"))
             elif self._is_document(path):
                 file = translated / path if (translated / path).is_file() else folder / path
-                yield str(path), self._document(file, path)
+                yield self._document(file, path)
 
     def _is_document(self, path: PurePosixPath) -> bool:
         include, exclude = (self.plugin.options.get(name) for name in ("include", "exclude"))
@@ -209,11 +195,17 @@ class _Docs:
         folders = [bare(part) for part in path.parent.parts]
         document = "/".join((*folders, name))
         slug = _document_slug(path, folders, metadata.get_text("slug"), name)
-        route = _route(self.config, self.locale, f"{self.plugin.route}/{self.version.path}/{slug}")
+        route = _route(self.config, self.locale, f"{self.plugin.route}/{self.version[1]}/{slug}")
         position = metadata.get_number("sidebar_position")
         if position is None:
             position = float("inf") if plain else parse_number_prefix(path.stem)
-        page = ProjectPage(file, route, document, module=_first_folder(path), **_classify_page(path, metadata))
+        page = ProjectPage(
+            file,
+            route,
+            document,
+            module=module_from_path(PurePosixPath(*folders, name)),
+            **_classify_page(path, metadata),
+        )
         label = metadata.get_text("sidebar_label") or metadata.title
         return SidebarDocument(document, path.parent.parts, path.name, position, label), page
 
@@ -223,24 +215,22 @@ class _Docs:
         return sidebars.items(content) if content is not None else sidebars.generate((), "defaultSidebar")
 
     def _sidebars(self) -> dict[str, Any] | None:
-        if self.version.name != _CURRENT:
-            name = f"{_prefix(self.plugin)}versioned_sidebars/version-{self.version.name}-sidebars.json"
-            return read_sidebars(self.root / name)
+        if self.version[0] != _CURRENT:
+            return read_sidebars(self.root / f"{_prefix(self.plugin)}versioned_sidebars/{self._label}-sidebars.json")
         path = self.plugin.options.get("sidebarPath")
         if path is False:
             return {}
         names = [path] if isinstance(path, str) else ["sidebars.json", "sidebars.js", "sidebars.ts"]
-        return next(
-            filter(None, (read_sidebars(self.root / name.removeprefix("@site/").lstrip("/")) for name in names)), None
-        )
+        found = (read_sidebars(self.root / name.removeprefix("@site/").lstrip("/")) for name in names)
+        return next(filter(None, found), None)
 
-    def _category(self, folder: tuple[str, ...]) -> SidebarCategory:
+    def _category(self, folder: tuple[str, ...]) -> dict[str, Any]:
         for parent in self.folders:
             for name in _CATEGORY_FILES:
                 fields = read_optional_mapping(parent.joinpath(*folder, name))
                 if fields is not None:
-                    return _parse_category(fields)
-        return SidebarCategory()
+                    return fields
+        return {}
 
     def _labels(self) -> Any:
         messages = read_optional_mapping(self._translations / f"{self._label}.json") or {}
@@ -251,23 +241,6 @@ class _Docs:
             return message if isinstance(message, str) and message else label
 
         return translate
-
-
-def _parse_category(fields: dict[str, Any]) -> SidebarCategory:
-    label, position, link = fields.get("label"), fields.get("position"), fields.get("link", ...)
-    target: str | None = None
-    if link is not ...:
-        own = link.get("id") if isinstance(link, dict) and link.get("type") == "doc" else None
-        target = own if isinstance(own, str) else ""
-    return SidebarCategory(
-        label if isinstance(label, str) else "",
-        float(position) if isinstance(position, int | float) else None,
-        target,
-    )
-
-
-def _first_folder(path: PurePosixPath) -> str:
-    return title_from_name(strip_number_prefix(path.parts[0])) if len(path.parts) > 1 else ""
 
 
 def _classify_page(path: PurePosixPath, metadata: DocumentMetadata) -> dict[str, Any]:
@@ -345,14 +318,11 @@ def _list_pages(root: Path, site: DocusaurusConfig, plugin: ContentPlugin, local
         )
 
 
-_RAW = "!!raw-loader!"
 _IMPORT = re.compile(
-    rf"^import[ \t]+(?P<name>\w+)[ \t]+from[ \t]+(?P<quote>['\"])(?P<path>[^'\"\n]+\.mdx?|{_RAW}[^'\"\n]+)(?P=quote);?",
-    re.MULTILINE,
+    r"^import[ \t]+(?P<name>\w+)[ \t]+from[ \t]+(?P<quote>['\"])(?P<path>[^'\"\n]+\.mdx?)(?P=quote);?", re.MULTILINE
 )
 _PROPERTY = re.compile(r"(\w+)=(?:\"([^\"]*)\"|'([^']*)'|\{\s*['\"]([^'\"]*)['\"]\s*\})")
 _PROPERTY_USE = re.compile(r"\{\s*props\.(\w+)\s*\}")
-_LANGUAGE = re.compile(r"\blanguage=[\"']([\w+#-]+)[\"']")
 
 
 def find_references(text: str) -> tuple[str, ...]:
@@ -361,8 +331,8 @@ def find_references(text: str) -> tuple[str, ...]:
 
 def make_include_resolver(root: Path, *, within: Path, metadata: MetadataCache) -> includes.IncludeResolver:
     def find(reference: str, file: Path) -> Path:
-        path = reference.removeprefix(_RAW).partition("?")[0]
-        return root / path.removeprefix("@site/") if path.startswith("@site/") else file.parent / path
+        inside = reference.removeprefix("@site/")
+        return root / inside if inside != reference else file.parent / reference
 
     return includes.IncludeResolver(within, metadata, find, _insert_imports)
 
@@ -371,8 +341,7 @@ def _insert_imports(text: str, load: includes.Load) -> str:
     for match in list(_IMPORT.finditer(text)):
         content = load(match["path"])
         if content is not None:
-            show = _insert_code if match["path"].startswith(_RAW) else _insert_markdown
-            text = show(text, match["name"], content)
+            text = _insert_markdown(text, match["name"], content)
     return text
 
 
@@ -387,14 +356,3 @@ def _insert_markdown(text: str, name: str, content: str) -> str:
         return f"\n\n{filled}\n\n"
 
     return includes.replace_outside_code(text, lambda part: tag.sub(replacement, part))
-
-
-def _insert_code(text: str, name: str, content: str) -> str:
-    """Replace `<CodeBlock>{Name}</CodeBlock>` by a block of the imported code."""
-    block = re.compile(rf"<CodeBlock(?P<given>[^<>]*)>\s*\{{\s*{name}\s*\}}\s*</CodeBlock>")
-
-    def replacement(match: re.Match[str]) -> str:
-        language = _LANGUAGE.search(match["given"])
-        return f"\n\n{format_code_block(content, language=language[1] if language else '')}\n\n"
-
-    return includes.replace_outside_code(text, lambda part: block.sub(replacement, part))

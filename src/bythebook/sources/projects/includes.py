@@ -24,11 +24,6 @@ _MAX_DEPTH = 8
 _MAX_INCLUDES = 500
 
 
-@dataclass(slots=True)
-class _IncludeBudget:
-    remaining: int = _MAX_INCLUDES
-
-
 @dataclass(frozen=True, slots=True)
 class IncludeResolver:
     """Expands the includes of one generator. It never reads a file outside `within`."""
@@ -44,7 +39,7 @@ class IncludeResolver:
         """The text of a file with its includes expanded. A reference that cannot be resolved stays as it is."""
         if not self.metadata.get(file).references:
             return text
-        return self._prepare(text, file, 0, _IncludeBudget())
+        return self._prepare(text, file, 0, iter(range(_MAX_INCLUDES)))
 
     def included_files(self, file: Path) -> tuple[Path, ...]:
         """Every file that this one includes, directly or indirectly."""
@@ -59,11 +54,10 @@ class IncludeResolver:
                     waiting.append(target)
         return tuple(sorted(found))
 
-    def _prepare(self, text: str, file: Path, depth: int, budget: _IncludeBudget) -> str:
+    def _prepare(self, text: str, file: Path, depth: int, budget: Iterator[int]) -> str:
         def load(reference: str) -> str | None:
-            budget.remaining -= 1
             target = self._target(reference, file)
-            if target is None or depth >= _MAX_DEPTH or budget.remaining < 0:
+            if next(budget, None) is None or target is None or depth >= _MAX_DEPTH:
                 return None
             inner = _read_text(target)
             return None if inner is None else self._prepare(inner, target, depth + 1, budget)

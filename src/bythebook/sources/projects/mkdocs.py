@@ -2,6 +2,7 @@
 
 import datetime
 import re
+import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -79,11 +80,7 @@ def _list_files(folder: Path, config: "MkDocsConfig", skipped: list[SkippedPage]
             skipped.append(path)
         elif path.suffix.lower() in _DOCUMENT_SUFFIXES and not config.excluded.match_file(str(path)):
             found.append(path)
-    yield from sorted(found, key=lambda path: (_parent_folders(path), path.stem not in ("index", "README"), path.name))
-
-
-def _parent_folders(path: PurePosixPath) -> tuple[str, ...]:
-    return path.parent.parts
+    yield from sorted(found, key=lambda path: (path.parent.parts, path.stem not in ("index", "README"), path.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,19 +89,13 @@ class _Docs:
     config: "MkDocsConfig"
     metadata: MetadataCache
     files: tuple[PurePosixPath, ...]
-    _budget: navigation.NavBudget = field(default_factory=navigation.NavBudget)
+    _budget: Iterator[int] = field(default_factory=navigation.make_budget)
 
     def pages(self) -> list[ProjectPage]:
         nav = self.config.nav
         items = list(self._items(nav, 0)) if nav is not None else self._folder(())
-        order = navigation.arrange_documents(items)
-        known = {str(path): path for path in self.files}
-        listed = [at for at in order.values() if at.document in known]
-        inside = {at.document for at in listed}
-        rest = [
-            navigation.NavPosition(str(path), "", _folder_title(path)) for path in self.files if str(path) not in inside
-        ]
-        return [self._place(known[at.document], at) for at in (*listed, *rest)]
+        order = navigation.arrange_documents(items, {str(path): _folder_title(path) for path in self.files})
+        return [self._place(PurePosixPath(at.document), at) for at in order]
 
     def _place(self, path: PurePosixPath, at: navigation.NavPosition) -> ProjectPage:
         metadata = self.metadata.get(self.folder / path)
@@ -154,7 +145,7 @@ class _Docs:
 
     def _items(self, nav: Iterable[Any], depth: int) -> Iterator[navigation.NavItem]:
         for item in nav if depth < _MAX_DEPTH else ():
-            if not self._budget.spend():
+            if next(self._budget, None) is None:
                 return
             if isinstance(item, str):
                 yield navigation.NavEntry(_document_name(item))
@@ -176,11 +167,11 @@ class _Docs:
 
     def _folder(self, folder: tuple[str, ...]) -> list[navigation.NavItem]:
         """The default navigation: the documents of a folder, then its subfolders."""
-        inside = [path for path in self.files if _parent_folders(path)[: len(folder)] == folder]
+        inside = [path for path in self.files if path.parent.parts[: len(folder)] == folder]
         here: list[navigation.NavItem] = [
-            navigation.NavEntry(str(path)) for path in inside if _parent_folders(path) == folder
+            navigation.NavEntry(str(path)) for path in inside if path.parent.parts == folder
         ]
-        below = dict.fromkeys(_parent_folders(path)[len(folder)] for path in inside if _parent_folders(path) != folder)
+        below = dict.fromkeys(path.parent.parts[len(folder)] for path in inside if path.parent.parts != folder)
         return [
             *here,
             *(navigation.NavSection(_format_title(name), tuple(self._folder((*folder, name)))) for name in below),
@@ -316,12 +307,10 @@ def _parse_slugs(toc: dict[str, Any]) -> SlugOptions:
 
 
 def _parse_snippets(extensions: dict[str, dict[str, Any]]) -> tuple[str, ...] | None:
-    for name in ("pymdownx.snippets", "markdown_include.include", "mdx_include"):
-        if name in extensions:
-            base = _resolve_tag(extensions[name].get("base_path"))
-            bases = base if isinstance(base, list) else [base]
-            return tuple(text for text in map(_text, bases) if text) or (".",)
-    return None
+    if "pymdownx.snippets" not in extensions:
+        return None
+    base = _resolve_tag(extensions["pymdownx.snippets"].get("base_path"))
+    return tuple(filter(None, map(_text, base if isinstance(base, list) else [base]))) or (".",)
 
 
 def _parse_blog(plugins: dict[str, dict[str, Any]]) -> MaterialBlog | None:
@@ -338,7 +327,6 @@ _MANY = re.compile(
     r"^(?P<indent>[ \t]*)(?P<mark>-+8<-+)[ \t]*\n(?P<paths>(?:(?![ \t]*-+8<-+).*\n)+?)[ \t]*(?P=mark)[ \t]*$",
     re.MULTILINE,
 )
-_INCLUDE = re.compile(r"^(?P<indent>[ \t]*)\{!(?P<quote>)[ \t]*(?P<path>[^!\n]+?)[ \t]*!\}[ \t]*$", re.MULTILINE)
 _LINES = re.compile(r"(?P<path>[^:]+)(?::(?P<first>\d*)(?::(?P<last>\d*))?)?")
 _SECTION = re.compile(r"(?P<path>[^:]+):(?P<name>[A-Za-z_][\w-]*)")
 _MARK = re.compile(r"^.*-+8<-+[ \t]*\[(?:start|end):[^\]\n]*\].*\n?", re.MULTILINE)
@@ -349,9 +337,9 @@ _MARK_IN_TEXT = re.compile(r"[ \t]?\(\d+\)")
 
 
 def find_references(text: str) -> tuple[str, ...]:
-    if "8<" not in text and "{!" not in text:
+    if "8<" not in text:
         return ()
-    one = [match["path"] for pattern in (_ONE, _INCLUDE) for match in pattern.finditer(text)]
+    one = [match["path"] for match in _ONE.finditer(text)]
     many = [path for match in _MANY.finditer(text) for path in match["paths"].splitlines()]
     return tuple(dict.fromkeys(path.strip() for path in (*one, *many) if path.strip()))
 
@@ -381,12 +369,10 @@ def make_include_resolver(
 ) -> IncludeResolver:
     bases = [root / base for base in config.snippets] if config.snippets is not None else []
 
-    def find(reference: str, file: Path) -> Path:
+    def find(reference: str, _file: Path) -> Path:
         match = _SECTION.fullmatch(reference) or _LINES.fullmatch(reference)
         path = (match["path"] if match else reference).strip()
-        # Snippets are relative to a base folder; `{! !}` may also be relative to the document.
-        pages = [*(base / path for base in bases), *([file.parent / path] if bases else [])]
-        return next((page for page in pages if page.is_file()), docs / "\0")
+        return next((base / path for base in bases if (base / path).is_file()), docs / "\0")
 
     # Without the extension, a reference stays in the text as it is.
     insert = _insert_snippets if config.snippets is not None else lambda text, _load: text
@@ -402,7 +388,7 @@ def _insert_snippets(text: str, load: Load) -> str:
         whole = "\n\n".join(part for part in found if part is not None)
         return _indent(whole or None, match["indent"], match[0])
 
-    return _INCLUDE.sub(one, _MANY.sub(many, _ONE.sub(one, text)))
+    return _MANY.sub(many, _ONE.sub(one, text))
 
 
 def _load_snippet(reference: str, load: Load) -> str | None:
@@ -423,4 +409,4 @@ def _load_snippet(reference: str, load: Load) -> str | None:
 def _indent(text: str | None, indent: str, otherwise: str) -> str:
     if text is None:
         return otherwise
-    return "\n".join(indent + line if line else line for line in text.strip("\n").split("\n"))
+    return textwrap.indent(text.strip("\n"), indent)

@@ -1,6 +1,6 @@
 """The navigation of a site, for every generator: sections and documents, flattened into reading order."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -34,23 +34,16 @@ class NavPosition:
     module: str
 
 
-@dataclass(slots=True)
-class NavBudget:
-    """How many more items a navigation may have. One that contains itself would otherwise be endless."""
-
-    remaining: int = 50_000
-
-    def spend(self) -> bool:
-        """Count one item. False once the budget is used up."""
-        self.remaining -= 1
-        return self.remaining >= 0
+def make_budget() -> Iterator[int]:
+    """One number for each item that a navigation may have. One that contains itself would otherwise be endless."""
+    return iter(range(50_000))
 
 
-def arrange_documents(items: Sequence[NavItem]) -> dict[str, NavPosition]:
-    """The documents in reading order, each once, at its first position.
+def arrange_documents(items: Sequence[NavItem], modules: Mapping[str, str]) -> list[NavPosition]:
+    """All documents of `modules` in reading order, each once, at its first position.
 
     A module is an outermost section. A single section around all others is the book itself: then the sections in it
-    are the modules.
+    are the modules. Documents outside of the navigation come last, each in its module of `modules`.
     """
     outermost = [item for item in items if isinstance(item, NavSection)]
     inner = outermost[0].items if len(outermost) == 1 else ()
@@ -62,7 +55,8 @@ def arrange_documents(items: Sequence[NavItem]) -> dict[str, NavPosition]:
                 _add_entries(below, below.label if isinstance(below, NavSection) else around.label, found)
         else:
             _add_entries(item, item.label if isinstance(item, NavSection) else "", found)
-    return found
+    rest = [NavPosition(document, "", module) for document, module in modules.items() if document not in found]
+    return [*(at for at in found.values() if at.document in modules), *rest]
 
 
 def _add_entries(item: NavItem, module: str, found: dict[str, NavPosition]) -> None:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from bythebook.errors import ConfigurationError, InputError
 from bythebook.sources import ExcludedPage, ListedPage, Page, SkippedPage, Unreadable, projects
-from bythebook.sources.folder import Folder
+from bythebook.sources.folder import Folder, skip_duplicate
 from bythebook.sources.projects import DEFAULT_OPTIONS, Outline, ProjectOptions, ProjectPage, SlugOptions, Style
 from bythebook.sources.projects.metadata import MetadataCache
 from bythebook.sources.urls import join_url
@@ -84,12 +84,9 @@ class Project:
         known: dict[str, str] = {}
         yield from outline.skipped
         for page in outline.pages:
-            item = self._entry(page, outline, site)
+            item = skip_duplicate(self._entry(page, outline, site), known)
             if isinstance(item, ListedPage):
-                if known.setdefault(item.url, item.path) != item.path:
-                    item = SkippedPage(item.path, f"{known[item.url]!r} is published at the same address, {item.url}")
-                else:
-                    pages[item.path] = page
+                pages[item.path] = page
             if item:
                 yield item
         self._pages = pages

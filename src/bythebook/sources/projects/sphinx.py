@@ -1,7 +1,9 @@
 """Sphinx projects: the literals of `conf.py` (parsed, never executed), the toctrees, and included files."""
 
 import ast
+import posixpath
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -9,7 +11,7 @@ from typing import Any
 
 from bythebook.errors import ConfigurationError
 from bythebook.sources import SkippedPage
-from bythebook.sources.folder import title_from_name, walk
+from bythebook.sources.folder import module_from_path, title_from_name, walk
 from bythebook.sources.projects import NonContent, Outline, ProjectOptions, ProjectPage, Style, exclusions, includes
 from bythebook.sources.projects.metadata import (
     DocumentMetadata,
@@ -155,10 +157,9 @@ class _Docs:
     _visited: set[str] = field(default_factory=set)
 
     def pages(self) -> list[ProjectPage]:
-        order = arrange_documents([NavEntry(self.config.root_doc), *self._below(self.config.root_doc, 0)])
-        listed = [at for at in order.values() if at.document in self.files]
-        rest = [NavPosition(name, "", _first_folder(name)) for name in self.files if name not in order]
-        return [self._place(at) for at in (*listed, *rest)]
+        items = [NavEntry(self.config.root_doc), *self._below(self.config.root_doc, 0)]
+        order = arrange_documents(items, {name: module_from_path(path) for name, path in self.files.items()})
+        return [self._place(at) for at in order]
 
     def titles(self) -> dict[str, str]:
         """What references show: the title of each document by its path, and the heading after each label."""
@@ -223,15 +224,7 @@ class _Docs:
 
 
 def _resolve_target(target: str, document: str) -> str:
-    if target.startswith("/"):
-        return target.lstrip("/")
-    parts: list[str] = []
-    for part in (*PurePosixPath(document).parent.parts, *PurePosixPath(target).parts):
-        if part == ".." and parts:
-            parts.pop()
-        elif part not in (".", ".."):
-            parts.append(part)
-    return "/".join(parts)
+    return posixpath.normpath(posixpath.join("/", posixpath.dirname(document), target)).lstrip("/")
 
 
 _REFERENCE = re.compile(
@@ -265,10 +258,6 @@ class _References:
         if file.suffix.lower() in _MARKDOWN_SUFFIXES:
             return includes.replace_outside_code(text, lambda part: _REFERENCE.sub(replacement, part))
         return _REFERENCE.sub(replacement, text)
-
-
-def _first_folder(document: str) -> str:
-    return title_from_name(document.partition("/")[0]) if "/" in document else ""
 
 
 _MAX_LENGTH = 1_000_000
@@ -347,42 +336,23 @@ def _apply_statement(statement: ast.stmt, known: dict[str, Any]) -> None:
     elif isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
         name = statement.target.id
         known[name] = _add(known.get(name), _evaluate(statement.value, known))
-    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        _apply_call(statement.value, known)
-
-
-def _apply_call(call: ast.Call, known: dict[str, Any]) -> None:
-    """`exclude_patterns.append("drafts")` and `.extend([...])`."""
-    function = call.func
-    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and len(call.args) == 1:
-        name, value = function.value.id, _evaluate(call.args[0], known)
-        if function.attr in ("append", "extend") and isinstance(known.get(name), list):
-            known[name] = _add(known[name], [value] if function.attr == "append" else value)
 
 
 def _evaluate(node: ast.expr, known: dict[str, Any]) -> Any:
     """The value of an expression made of literals and known names; None for any other expression."""
-    value: Any
     match node:
         case ast.Constant():
-            value = node.value
+            return node.value
         case ast.List() | ast.Tuple() | ast.Set():
-            value = [_evaluate(item, known) for item in node.elts]
+            return [_evaluate(item, known) for item in node.elts]
         case ast.Dict():
             pairs = zip(node.keys, node.values, strict=True)
-            value = {str(_evaluate(key, known)): _evaluate(inner, known) for key, inner in pairs if key}
+            return {str(_evaluate(key, known)): _evaluate(inner, known) for key, inner in pairs if key}
         case ast.Name():
-            value = known.get(node.id)
+            return known.get(node.id)
         case ast.BinOp(op=ast.Add()):
-            value = _add(_evaluate(node.left, known), _evaluate(node.right, known))
-        case ast.JoinedStr():
-            holes = (piece.value if isinstance(piece, ast.FormattedValue) else piece for piece in node.values)
-            pieces = [_evaluate(hole, known) for hole in holes]
-            known_all = None not in pieces and sum(len(str(piece)) for piece in pieces) < _MAX_LENGTH
-            value = "".join(map(str, pieces)) if known_all else None
-        case _:
-            value = None
-    return value
+            return _add(_evaluate(node.left, known), _evaluate(node.right, known))
+    return None
 
 
 def _add(left: Any, right: Any) -> Any:
@@ -413,10 +383,10 @@ _FENCE = re.compile(
 )
 _INCLUDE_OPTION = re.compile(r":([\w-]+):[ \t]*(.*)")
 _PARTIAL_OPTIONS = frozenset(
-    [
-        *("start-line", "end-line", "start-after", "end-before", "literal", "code", "start-at", "end-at", "pyobject"),
-        *("diff", "lines", "prepend", "append", "dedent"),
-    ]
+    """
+    start-line end-line start-after end-before literal code start-at end-at pyobject diff lines prepend append
+    dedent
+    """.split()
 )
 _COMMENT = re.compile(r"^(?:%.*|\+\+\+.*)$\n?", re.MULTILINE)
 
@@ -446,7 +416,7 @@ def _insert_includes(text: str, load: includes.Load) -> str:
             return match[0]
         if match["name"] == "literalinclude":
             content = _format_code(content, match)
-        return "\n".join(match["indent"] + line if line else line for line in content.strip("\n").split("\n")) + "\n"
+        return textwrap.indent(content.strip("\n"), match["indent"]) + "\n"
 
     return _FENCE.sub(replacement, _DIRECTIVE.sub(replacement, text))
 
@@ -456,8 +426,7 @@ def _format_code(content: str, match: re.Match[str]) -> str:
     if "mark" in match.groupdict():
         fence = "`" * 8
         return f"{fence}{language}\n{content.rstrip()}\n{fence}"
-    lines = ["   " + line if line else line for line in content.rstrip().split("\n")]
-    return "\n".join([f".. code-block:: {language or 'text'}", "", *lines])
+    return f".. code-block:: {language or 'text'}\n\n{textwrap.indent(content.rstrip(), '   ')}"
 
 
 def _language(path: str) -> str:

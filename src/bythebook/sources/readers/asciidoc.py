@@ -381,48 +381,43 @@ class AsciidocPreprocessor:
         lines = iter(text.split("\n"))
         for raw in lines:
             line = raw.rstrip()
-            if self._is_condition(line):
-                if line.startswith(("ifdef", "ifndef")) and not line.endswith("[]") and self._is_true(line):
-                    yield line[line.index("[") + 1 : -1]
+            if condition := _CONDITION.match(line):
+                yield from self._resolve_condition(*condition.groups())
                 continue
             if any(self._skipping) or _INCLUDE.match(line):
                 continue
             if self._verbatim or _VERBATIM_FENCES.match(line):
-                yield from self._track_verbatim(line)
+                self._track_verbatim(line)
+                yield line
             elif entry := _ATTRIBUTE_ENTRY.match(line):
                 self._set_attribute(entry, lines)
             elif not _COMMENT.match(line):
                 yield line
 
-    def _track_verbatim(self, line: str) -> Iterator[str]:
+    def _track_verbatim(self, line: str) -> None:
         """Track the start and end of code, comments and passthrough blocks."""
         if not self._verbatim:
             self._verbatim = "```" if line.startswith("```") else line
         elif line == self._verbatim:
             self._verbatim = ""
-        yield line
 
-    def _is_condition(self, line: str) -> bool:
-        match = _CONDITION.match(line)
-        if not match:
-            return False
-        kind, _, said = match.groups()
+    def _resolve_condition(self, kind: str, names: str, said: str) -> Iterator[str]:
+        """Begin or end a conditional part, or yield the text of a condition on a single line."""
         if kind == "endif":
             if self._skipping:
                 self._skipping.pop()
         elif kind == "ifeval":
             self._skipping.append(False)
         elif not said:
-            self._skipping.append(not self._is_true(line))
-        return True
+            self._skipping.append(not self._is_true(kind, names))
+        elif self._is_true(kind, names):
+            yield said
 
-    def _is_true(self, line: str) -> bool:
+    def _is_true(self, kind: str, names: str) -> bool:
         """Whether a condition is true. Commas mean any of the attributes, plus signs mean all of them."""
-        match = _CONDITION.match(line)
-        names = match[2].lower() if match else ""
-        there = [name in self.attributes for name in re.split(r"[,+]", names)]
+        there = [name in self.attributes for name in re.split(r"[,+]", names.lower())]
         result = all(there) if "+" in names else any(there)
-        return not any(self._skipping) and result == line.startswith("ifdef")
+        return not any(self._skipping) and result == (kind == "ifdef")
 
     def _set_attribute(self, entry: re.Match[str], lines: Iterator[str]) -> None:
         before, name, after, value = entry.groups()
@@ -438,22 +433,12 @@ class AsciidocPreprocessor:
 MAX_INLINE_LENGTH = 10_000
 """A longer paragraph is data. Its inline markup is not parsed."""
 
-_NAMES = (
-    "nbsp sp empty blank zwsp wj plus lt gt amp quot apos lsquo rsquo ldquo rdquo deg brvbar asterisk tilde".split()
-)
-_NAMED_CHARACTERS = [" ", " ", "", "", "", "", *"+<>&\"'‘’“”°¦*~"]
-_MORE_CHARACTERS = {
-    "caret": "^",
-    "backslash": "\\",
-    "backtick": "`",
-    "vbar": "|",
-    "startsb": "[",
-    "endsb": "]",
-    "cpp": "C++",
-}
-CHARACTERS = (
-    dict(zip(_NAMES, _NAMED_CHARACTERS, strict=True)) | _MORE_CHARACTERS | {"two-colons": "::", "two-semicolons": ";;"}
-)
+_NAMED = (
+    "plus + lt < gt > amp & quot \" apos ' lsquo ‘ rsquo ’ ldquo “ rdquo ” deg ° brvbar ¦ asterisk * tilde ~ caret ^ "
+    "backslash \\ backtick ` vbar | startsb [ endsb ] cpp C++ two-colons :: two-semicolons ;; "
+).split()
+CHARACTERS = dict(zip(_NAMED[::2], _NAMED[1::2], strict=True)) | {"nbsp": " ", "sp": " "}
+CHARACTERS |= dict.fromkeys(["empty", "blank", "zwsp", "wj"], "")
 """Predefined attributes: characters that would otherwise be markup."""
 
 _PASSTHROUGH = re.compile(r"\+\+\+(.+?)\+\+\+|pass:[a-z,]*\[(.*?)(?<!\\)\]|`\+(.+?)\+`|(?<!\w)\+(\S|\S.*?\S)\+(?!\w)")

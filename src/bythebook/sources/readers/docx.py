@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
@@ -47,41 +48,18 @@ class ParagraphStyle:
         return self.name.startswith(("toc ", "table of figures", "index ", "table of authorities"))
 
 
-@dataclass(slots=True)
-class StyleSheet:
+def parse_styles(root: Element | None) -> dict[str, ParagraphStyle]:
     """All styles of a document, by their ids."""
-
-    by_id: dict[str, ParagraphStyle] = field(default_factory=dict)
-
-    @classmethod
-    def parse(cls, root: Element | None) -> StyleSheet:
-        found = {}
-        for element in root.iter(f"{W}style") if root is not None else ():
-            name = attribute_value(element.find(f"{W}name")).lower()
-            properties = element.find(f"{W}pPr")
-            outline = attribute_value(_find_child(properties, "outlineLvl"))
-            found[element.get(f"{W}styleId", "")] = ParagraphStyle(
-                name,
-                based_on=attribute_value(element.find(f"{W}basedOn")),
-                outline=int(outline) + 1 if outline.isdigit() and int(outline) < 9 else 0,
-                numbering=find_numbering(properties),
-            )
-        return cls(found)
-
-    def iterate_base_styles(self, style_id: str) -> Iterator[ParagraphStyle]:
-        """The style, the style it is based on, and so on."""
-        for _ in range(_MAX_STYLE_DEPTH):
-            style = self.by_id.get(style_id)
-            if style is None:
-                return
-            yield style
-            style_id = style.based_on
-
-    def level(self, style_id: str) -> int:
-        return next((style.level for style in self.iterate_base_styles(style_id) if style.level), 0)
-
-    def numbering(self, style_id: str) -> tuple[str, int] | None:
-        return next((style.numbering for style in self.iterate_base_styles(style_id) if style.numbering), None)
+    found = {}
+    for element in root.iter(f"{W}style") if root is not None else ():
+        properties = element.find(f"{W}pPr")
+        found[element.get(f"{W}styleId", "")] = ParagraphStyle(
+            name=attribute_value(element, "name").lower(),
+            based_on=attribute_value(element, "basedOn"),
+            outline=find_outline_level(properties),
+            numbering=find_numbering(properties),
+        )
+    return found
 
 
 class ListNumbering:
@@ -93,10 +71,10 @@ class ListNumbering:
         formats: dict[tuple[str, int], bool] = {}
         for abstract in root.findall(f"{W}abstractNum") if root is not None else ():
             for level in abstract.findall(f"{W}lvl"):
-                is_bullet = attribute_value(level.find(f"{W}numFmt")) in ("bullet", "none", "")
+                is_bullet = attribute_value(level, "numFmt") in ("bullet", "none", "")
                 formats[abstract.get(f"{W}abstractNumId", ""), _parse_number(level.get(f"{W}ilvl"))] = is_bullet
         for number in root.findall(f"{W}num") if root is not None else ():
-            kind = attribute_value(number.find(f"{W}abstractNumId"))
+            kind = attribute_value(number, "abstractNumId")
             for (abstract_id, depth), is_bullet in formats.items():
                 if abstract_id == kind:
                     self._is_bullet[number.get(f"{W}numId", ""), depth] = is_bullet
@@ -114,13 +92,15 @@ class ListNumbering:
 
 def find_numbering(properties: Element | None) -> tuple[str, int] | None:
     """The list that contains a paragraph, and its nesting level. None outside of lists."""
-    found = _find_child(properties, "numPr")
-    list_id = attribute_value(_find_child(found, "numId"))
-    return (
-        (list_id, min(_parse_number(attribute_value(_find_child(found, "ilvl"))), 8))
-        if list_id and list_id != "0"
-        else None
-    )
+    list_id = attribute_value(properties, "numPr", "numId")
+    depth = min(_parse_number(attribute_value(properties, "numPr", "ilvl")), 8)
+    return (list_id, depth) if list_id not in ("", "0") else None
+
+
+def find_outline_level(properties: Element | None) -> int:
+    """The heading level from 1 that a paragraph or a style sets by itself. 0 if it sets none."""
+    outline = attribute_value(properties, "outlineLvl")
+    return int(outline) + 1 if outline.isdigit() and int(outline) < 9 else 0
 
 
 def is_monospaced(run: Element) -> bool:
@@ -128,12 +108,10 @@ def is_monospaced(run: Element) -> bool:
     return fonts is not None and bool(_MONOSPACED_FONT.search(fonts.get(f"{W}ascii", "")))
 
 
-def attribute_value(element: Element | None) -> str:
-    return element.get(f"{W}val", "") if element is not None else ""
-
-
-def _find_child(element: Element | None, name: str) -> Element | None:
-    return element.find(f"{W}{name}") if element is not None else None
+def attribute_value(element: Element | None, *path: str) -> str:
+    """The value of the element at `path` below this one; empty if there is none."""
+    found = element.find("/".join(f"{W}{name}" for name in path)) if element is not None else None
+    return found.get(f"{W}val", "") if found is not None else ""
 
 
 def _parse_number(text: str | None) -> int:
@@ -180,7 +158,7 @@ class _BodyWalker:
     def __init__(self, archive: ZipArchive) -> None:
         self.title = ""
         self._writer = DocumentWriter()
-        self._styles = StyleSheet.parse(_parse_part(archive, "word/styles.xml"))
+        self._styles = parse_styles(_parse_part(archive, "word/styles.xml"))
         self._numbers = ListNumbering(_parse_part(archive, "word/numbering.xml"))
         self._notes = {mark: _parse_notes(_parse_part(archive, name)) for mark, name in _NOTES.items()}
         self._code: list[str] = []
@@ -206,8 +184,7 @@ class _BodyWalker:
 
     def _write_paragraph(self, paragraph: Element) -> None:
         properties = paragraph.find(f"{W}pPr")
-        style_id = attribute_value(properties.find(f"{W}pStyle")) if properties is not None else ""
-        styles = list(self._styles.iterate_base_styles(style_id))
+        styles = list(self._iterate_styles(attribute_value(properties, "pStyle")))
         if styles and styles[0].is_contents:
             return
         text = "".join(_iterate_text(paragraph))
@@ -216,40 +193,43 @@ class _BodyWalker:
             self._code.append(text.replace("\u2011", "-"))
             return
         self._end_code()
-        self._write(text, level=self._level(style_id, properties), item=self._item(style_id, properties))
+        level = find_outline_level(properties) or next(filter(None, (style.level for style in styles)), 0)
+        item = find_numbering(properties) or next(filter(None, (style.numbering for style in styles)), None)
+        self._write(text, level=level, item=item)
         if styles and styles[0].name == "title":
             self.title = self.title or normalize_text(text).replace("\n", " ")
         self._write_anchored_objects(paragraph)
 
-    def _level(self, style_id: str, properties: Element | None) -> int:
-        outline = attribute_value(properties.find(f"{W}outlineLvl")) if properties is not None else ""
-        return int(outline) + 1 if outline.isdigit() and int(outline) < 9 else self._styles.level(style_id)
-
-    def _item(self, style_id: str, properties: Element | None) -> tuple[str, int] | None:
-        return find_numbering(properties) or self._styles.numbering(style_id)
+    def _iterate_styles(self, style_id: str) -> Iterator[ParagraphStyle]:
+        """The style, the style it is based on, and so on."""
+        for _ in range(_MAX_STYLE_DEPTH):
+            style = self._styles.get(style_id)
+            if style is None:
+                return
+            yield style
+            style_id = style.based_on
 
     def _write(self, text: str, *, level: int, item: tuple[str, int] | None) -> None:
         if level and text.strip():
             self._end_list()
             self._writer.heading(text, level=min(level, 6))
         elif item and text.strip():
-            self._open_item(item)
+            self._close_items(item[1])
+            self._writer.open_item(self._numbers.marker(item))
+            self._depth += 1
             self._writer.paragraph(text)
         elif text.strip():
             self._end_list()
             self._writer.paragraph(text)
 
-    def _open_item(self, item: tuple[str, int]) -> None:
-        while self._depth > item[1]:
+    def _close_items(self, depth: int) -> None:
+        """Close the items that are nested deeper than `depth`."""
+        while self._depth > depth:
             self._writer.close_item()
             self._depth -= 1
-        self._writer.open_item(self._numbers.marker(item))
-        self._depth += 1
 
     def _end_list(self) -> None:
-        while self._depth:
-            self._writer.close_item()
-            self._depth -= 1
+        self._close_items(0)
         self._writer.close_list()
 
     def _end_code(self) -> None:
@@ -271,11 +251,10 @@ class _BodyWalker:
         """Write a table. A table that contains tables is a layout table: its content is written as blocks."""
         self._table_depth += 1
         if self._table_depth > _MAX_TABLE_DEPTH or table.find(f".//{W}tbl") is None:
-            self._writer.table([[_cell_text(cell) for cell in _iterate_cells(row)] for row in _iterate_rows(table)])
+            self._writer.table([[_cell_text(cell) for cell in row] for row in _find_cells(table)])
         else:
-            for row in _iterate_rows(table):
-                for cell in _iterate_cells(row):
-                    self.walk(cell)
+            for cell in chain.from_iterable(_find_cells(table)):
+                self.walk(cell)
         self._table_depth -= 1
 
 
@@ -295,12 +274,8 @@ def _cell_text(cell: Element) -> str:
     return " ".join(text for text in paragraphs if text)
 
 
-def _iterate_rows(table: Element) -> Iterator[Element]:
-    return _iterate_outermost(table, f"{W}tr")
-
-
-def _iterate_cells(row: Element) -> Iterator[Element]:
-    return _iterate_outermost(row, f"{W}tc")
+def _find_cells(table: Element) -> list[list[Element]]:
+    return [list(_iterate_outermost(row, f"{W}tc")) for row in _iterate_outermost(table, f"{W}tr")]
 
 
 def _iterate_outermost(root: Element, tag: str) -> Iterator[Element]:

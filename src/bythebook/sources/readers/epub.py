@@ -60,8 +60,6 @@ def read(file: Path, *, part: str) -> ParsedDocument:
 @lru_cache(maxsize=1)
 def _open_book(file: str, _modified: int) -> _Book:
     """The parsed book. Chapters of one book are read in sequence, so one entry is enough."""
-    from pathlib import Path
-
     with ZipArchive(Path(file)) as archive:
         return _parse_book(archive)
 
@@ -90,7 +88,10 @@ def _parse_book(archive: ZipArchive) -> _Book:
     titles: dict[str, str] = {}
     for path in _find_tables_of_contents(package, items, root):
         if path in archive:
-            titles = _parse_ncx(archive, path) if path.endswith(".ncx") else _parse_nav(archive, path)
+            for target, text in _parse_ncx(archive, path) if path.endswith(".ncx") else _parse_nav(archive, path):
+                # Only the first entry for a file is its title; later ones are titles of its sections.
+                if name := normalize_text(text).replace("\n", " "):
+                    titles.setdefault(_resolve_path(path, target), name)
             if titles:
                 break
     title = next((normalize_text("".join(e.itertext())) for e in _iterate_by_name(package, "title")), "")
@@ -124,32 +125,21 @@ def _find_tables_of_contents(package: Element, items: dict[str, Element], root: 
             yield _resolve_path(root, item.get("href", ""))
 
 
-def _parse_ncx(archive: ZipArchive, path: str) -> dict[str, str]:
-    titles: dict[str, str] = {}
+def _parse_ncx(archive: ZipArchive, path: str) -> Iterator[tuple[str, str]]:
+    """The target and the text of each entry."""
     for point in _iterate_by_name(archive.xml(path), "navPoint"):
         target = next((e.get("src", "") for e in _iterate_by_name(point, "content")), "")
-        text = next(("".join(e.itertext()) for e in _iterate_by_name(point, "text")), "")
-        _add_title(titles, _resolve_path(path, target), text)
-    return titles
+        yield target, next(("".join(e.itertext()) for e in _iterate_by_name(point, "text")), "")
 
 
-def _parse_nav(archive: ZipArchive, path: str) -> dict[str, str]:
+def _parse_nav(archive: ZipArchive, path: str) -> Iterator[tuple[str, str]]:
     from selectolax.lexbor import LexborHTMLParser
 
-    titles: dict[str, str] = {}
     tree = LexborHTMLParser(_xhtml_to_html(_decode(archive.content(path))))
     # A navigation document may also list pages and images. The table of contents comes first.
     nav = tree.css_first("nav[epub\\:type~=toc], nav[role=doc-toc], nav")
     for link in nav.css("a[href]") if nav is not None else []:
-        _add_title(titles, _resolve_path(path, link.attributes.get("href") or ""), link.text())
-    return titles
-
-
-def _add_title(titles: dict[str, str], path: str, text: str) -> None:
-    """Only the first entry for a file is its title; later ones are titles of its sections."""
-    text = normalize_text(text).replace("\n", " ")
-    if text:
-        titles.setdefault(path, text)
+        yield link.attributes.get("href") or "", link.text()
 
 
 def _resolve_path(base: str, href: str) -> str:

@@ -72,7 +72,7 @@ def read_web_page(text: str) -> WebPage:
         canonical=_first_href(tree, "link[rel~=canonical][href]"),
         robots=tuple(_meta_contents(tree, 'meta[name="robots" i], meta[name="bythebook" i]')),
         refreshes=tuple(_meta_contents(tree, 'meta[http-equiv="refresh" i]')),
-        links=tuple(_iterate_links(tree)),
+        links=tuple(dict.fromkeys(_iterate_links(tree)))[:MAX_LINKS],
         breadcrumbs=_find_breadcrumbs(tree),
     )
 
@@ -106,16 +106,11 @@ def _meta_contents(tree: LexborHTMLParser, selector: str) -> list[str]:
 
 
 def _iterate_links(tree: LexborHTMLParser) -> Iterator[str]:
-    seen: set[str] = set()
     for node in tree.css("a[href], area[href], link[rel~=next][href]"):
         target = (node.attributes.get("href") or "").strip()
         rel = (node.attributes.get("rel") or "").lower().split()
-        if target in seen or "nofollow" in rel or target.lower().startswith(_NOT_A_PAGE_LINK):
-            continue
-        seen.add(target)
-        if len(seen) > MAX_LINKS:
-            return
-        yield target
+        if "nofollow" not in rel and not target.lower().startswith(_NOT_A_PAGE_LINK):
+            yield target
 
 
 def _find_breadcrumbs(tree: LexborHTMLParser) -> tuple[str, ...]:
@@ -194,7 +189,7 @@ class _TreeWalker:
         self._writer.heading(text, level=int((node.tag or "h1")[1]), anchor=find_anchor(node, self._first_headings))
 
     def _write_code(self, node: LexborNode) -> None:
-        self._writer.code(_code_text(node), language=find_language(node))
+        self._writer.code(_collect_text(node, line_break="\n"), language=find_language(node))
 
     def _write_list(self, node: LexborNode) -> None:
         number = _parse_list_start(node.attributes.get("start")) if node.tag == "ol" else 0
@@ -231,9 +226,7 @@ class _TreeWalker:
 _BLOCK_WRITERS = {
     **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), _TreeWalker._write_heading),
     "pre": _TreeWalker._write_code,
-    "ul": _TreeWalker._write_list,
-    "ol": _TreeWalker._write_list,
-    "menu": _TreeWalker._write_list,
+    **dict.fromkeys(("ul", "ol", "menu"), _TreeWalker._write_list),
     "table": _TreeWalker._write_table,
     "header": _TreeWalker._write_header,
 }
@@ -242,10 +235,6 @@ _BLOCK_WRITERS = {
 def inline_text(node: LexborNode) -> str:
     """The running text of a node, on one line except for its line breaks."""
     return _collapse_whitespace(_collect_text(node, line_break=_LINE_BREAK))
-
-
-def _code_text(pre: LexborNode) -> str:
-    return _collect_text(pre, line_break="\n")
 
 
 def _collect_text(root: LexborNode, *, line_break: str) -> str:

@@ -13,90 +13,40 @@ if TYPE_CHECKING:
 
 
 BLOCKS = frozenset(
-    [
-        *("address", "article", "aside", "blockquote", "body", "center", "dd", "details", "dialog", "div", "dl", "dt"),
-        *(
-            "fieldset",
-            "figcaption",
-            "figure",
-            "form",
-            "header",
-            "hgroup",
-            "hr",
-            "label",
-            "legend",
-            "main",
-            "p",
-            "section",
-        ),
-        *("summary", "caption", "tbody", "thead", "tfoot", "tr", "td", "th", "html"),
-    ]
+    """
+    address article aside blockquote body center dd details dialog div dl dt fieldset figcaption figure form header
+    hgroup hr label legend main p section summary caption tbody thead tfoot tr td th html
+    """.split()
 )
 _IGNORED_TAGS = frozenset(
-    [
-        *(
-            "script",
-            "style",
-            "template",
-            "noscript",
-            "iframe",
-            "svg",
-            "canvas",
-            "object",
-            "embed",
-            "head",
-            "nav",
-            "footer",
-        ),
-        *(
-            "button",
-            "select",
-            "input",
-            "textarea",
-            "form",
-            "dialog",
-            "audio",
-            "video",
-            "map",
-            "math",
-            "title",
-            "link",
-            "meta",
-        ),
-    ]
+    """
+    script style template noscript iframe svg canvas object embed head nav footer button select input textarea form
+    dialog audio video map math title link meta
+    """.split()
 )
 _IGNORED_CLASSES = frozenset(
-    [
-        *("headerlink", "hash-link", "header-anchor", "anchor-link", "anchorjs-link", "heading-anchor", "anchor-icon"),
-        *("footnote-backref", "footnote-ref", "footnote-reference", "fn-backref", "linenos", "lineno", "linenodiv"),
-        *("line-numbers-rows", "line-numbers-wrapper", "copy-button", "copybtn", "clipboard-copy"),
-        *("katex-mathml", "sr-only", "visually-hidden", "screen-reader-text", "d-print-none", "md-content__button"),
-        *("md-source-file", "md-feedback", "md-sidebar", "md-tags", "md-banner", "md-consent", "md-skip", "md-top"),
-        *("sphinxsidebar", "related", "viewcode-link", "toctree-wrapper", "sphinx-toctree", "breadcrumbs-aside"),
-        *(
-            "wy-nav-side",
-            "wy-nav-top",
-            "wy-breadcrumbs",
-            "rst-versions",
-            "rst-footer-buttons",
-            "rst-breadcrumbs-buttons",
-        ),
-        *("bd-header", "bd-header-article", "bd-sidebar", "bd-sidebar-primary", "bd-sidebar-secondary", "bd-footer"),
-        *("bd-footer-content", "bd-footer-article", "header-article", "header-article-items", "announcement"),
-        *("related-pages", "bottom-of-page", "back-to-top", "back-to-top-wrapper", "edit-this-page", "view-this-page"),
-        *("content-icon-container", "toc-drawer", "toc-sticky", "sidebar-drawer", "theme-toggle-container"),
-        *("theme-doc-toc-mobile", "theme-doc-toc-desktop", "theme-doc-version-banner", "theme-doc-version-badge"),
-        *("theme-doc-breadcrumbs", "theme-doc-footer", "theme-edit-this-page", "theme-announcement-bar"),
-        *("pagination-nav", "table-of-contents", "skip-link", "skip-to-content", "nav-wrapper", "nav-wide-wrapper"),
-        *("headerbtn", "prev-next-area", "prev-next-footer", "edit-link", "last-updated", "VPDocFooter", "VPLocalNav"),
-        *("prev-next", "pager", "breadcrumb", "breadcrumbs", "cookie-banner", "cookie-notice", "cookie-consent"),
-        *("share-buttons", "social-share", "sharedaddy", "post-navigation", "comments-area", "comment-respond"),
-    ]
+    """
+    headerlink hash-link header-anchor anchor-link anchorjs-link heading-anchor anchor-icon footnote-backref
+    footnote-ref footnote-reference fn-backref linenos lineno linenodiv line-numbers-rows line-numbers-wrapper
+    copy-button copybtn clipboard-copy katex-mathml sr-only visually-hidden screen-reader-text d-print-none
+    md-content__button md-source-file md-feedback md-sidebar md-tags md-banner md-consent md-skip md-top
+    sphinxsidebar related viewcode-link toctree-wrapper sphinx-toctree breadcrumbs-aside wy-nav-side wy-nav-top
+    wy-breadcrumbs rst-versions rst-footer-buttons rst-breadcrumbs-buttons bd-header bd-header-article bd-sidebar
+    bd-sidebar-primary bd-sidebar-secondary bd-footer bd-footer-content bd-footer-article header-article
+    header-article-items announcement related-pages bottom-of-page back-to-top back-to-top-wrapper edit-this-page
+    view-this-page content-icon-container toc-drawer toc-sticky sidebar-drawer theme-toggle-container
+    theme-doc-toc-mobile theme-doc-toc-desktop theme-doc-version-banner theme-doc-version-badge
+    theme-doc-breadcrumbs theme-doc-footer theme-edit-this-page theme-announcement-bar pagination-nav
+    table-of-contents skip-link skip-to-content nav-wrapper nav-wide-wrapper headerbtn prev-next-area
+    prev-next-footer edit-link last-updated VPDocFooter VPLocalNav prev-next pager breadcrumb breadcrumbs
+    cookie-banner cookie-notice cookie-consent share-buttons social-share sharedaddy post-navigation comments-area
+    comment-respond
+    """.split()
 )
 _IGNORED_ROLES = frozenset(["navigation", "banner", "contentinfo", "search", "dialog", "alertdialog", "tooltip"])
 _CONTENT_ASIDE = re.compile(r"admonition|callout|alert|note|tip|warning|caution|danger|topic|aside")
 _INVISIBLE_STYLE = re.compile(r"display:none|visibility:hidden|font-size:0(?:[a-z%]*)(?=;|!|$)")
-_SHOWN_HIDDEN_ROLES = frozenset(["tabpanel"])
+_PERMALINK_SIGNS = frozenset(["", "¶", "#", "§", "🔗", "↩"])
 _CONTENT_SELECTORS = (
     *(".theme-doc-markdown", "article.md-content__inner", "article.bd-article", "#furo-main-content", "div.vp-doc"),
     *("[itemprop=articleBody]", "div.body", "article", "main", "[role=main]", ".md-content", "div.document"),
@@ -163,13 +113,17 @@ def is_hidden_or_navigation(node: LexborNode) -> bool:
 def _is_sphinx_sidebar(aside: LexborNode) -> bool:
     """Whether it is a Sphinx sidebar, which is part of the text and has a title."""
     first = aside.css_first("p, div")
-    return first is not None and "sidebar-title" in (first.attributes.get("class") or "").split()
+    return first is not None and "sidebar-title" in _classes(first)
+
+
+def _classes(node: LexborNode) -> list[str]:
+    return (node.attributes.get("class") or "").split()
 
 
 def _is_hidden(attributes: dict[str, str | None]) -> bool:
     if "hidden" in attributes:
         # Inactive tab panels are hidden until their tab is clicked, but they are text of the page.
-        return attributes.get("role") not in _SHOWN_HIDDEN_ROLES
+        return attributes.get("role") != "tabpanel"
     style = (attributes.get("style") or "").replace(" ", "").lower()
     return _INVISIBLE_STYLE.search(style) is not None
 
@@ -178,14 +132,7 @@ def _is_permalink(node: LexborNode, attributes: dict[str, str | None]) -> bool:
     """Whether it is a permalink: a sign after a heading that links to the heading."""
     if not (attributes.get("href") or "").startswith("#"):
         return False
-    return attributes.get("aria-hidden") == "true" or node.text(strip=True).strip("\u200b") in {
-        "",
-        "¶",
-        "#",
-        "§",
-        "🔗",
-        "↩",
-    }
+    return attributes.get("aria-hidden") == "true" or node.text(strip=True).strip("\u200b") in _PERMALINK_SIGNS
 
 
 def find_language(pre: LexborNode) -> str:
@@ -222,9 +169,8 @@ def _find_section(heading: LexborNode) -> LexborNode | None:
     parent = heading.parent
     if parent is not None and parent.tag == "header":
         parent = parent.parent
-    if parent is None or not (parent.tag == "section" or "section" in (parent.attributes.get("class") or "").split()):
-        return None
-    return parent
+    is_section = parent is not None and (parent.tag == "section" or "section" in _classes(parent))
+    return parent if is_section else None
 
 
 def find_labelled_panels(tabs: LexborNode) -> list[tuple[LexborNode, str]]:
@@ -244,22 +190,17 @@ def _is_nested(panel: LexborNode, around: LexborNode) -> bool:
     """Whether a panel is inside another panel below `around`."""
     node = panel.parent
     while node is not None and node.mem_id != around.mem_id:
-        if node.attributes.get("role") == "tabpanel" or "tabbed-block" in (node.attributes.get("class") or "").split():
+        if node.attributes.get("role") == "tabpanel" or "tabbed-block" in _classes(node):
             return True
         node = node.parent
     return False
 
 
 def is_tab_list(node: LexborNode) -> bool:
-    classes = (node.attributes.get("class") or "").split()
-    return node.attributes.get("role") == "tablist" or "tabbed-labels" in classes or _is_code_group(node, classes)
-
-
-def _is_code_group(node: LexborNode, classes: list[str]) -> bool:
-    around = node.parent
-    return (
-        "tabs" in classes and around is not None and "vp-code-group" in (around.attributes.get("class") or "").split()
-    )
+    classes, around = _classes(node), node.parent
+    if node.attributes.get("role") == "tablist" or "tabbed-labels" in classes:
+        return True
+    return "tabs" in classes and around is not None and "vp-code-group" in _classes(around)
 
 
 _MIN_SHARE = 0.8
@@ -297,15 +238,11 @@ def find_densest_element(body: LexborNode) -> LexborNode:
 
 def is_boilerplate(node: LexborNode) -> bool:
     """Whether an element has the name of a menu or footer, or consists mostly of links."""
-    if node.tag not in _BOILERPLATE_TAGS:
-        return False
-    if _has_boilerplate_name(node):
-        return True
-    return node.tag in ("ul", "ol", "div", "p", "td") and _is_menu(node)
+    return _has_boilerplate_name(node) or _is_menu(node)
 
 
 def _is_menu(node: LexborNode) -> bool:
-    links = node.css("a[href]")
+    links = node.css("a[href]") if node.tag in ("ul", "ol", "div", "p", "td") else []
     if len(links) < 4 or node.css_first("pre, h1, h2, h3") is not None:
         return False
     linked = sum(len(link.text(strip=True)) for link in links)

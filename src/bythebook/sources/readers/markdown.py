@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import groupby, pairwise
 from typing import Any
@@ -65,9 +64,11 @@ def find_title(parts: Sequence[DocumentPart]) -> str:
 
 
 def build_parser() -> MarkdownIt:
-    """A block parser. Inline text is parsed later, and only if it contains markup."""
+    """A parser of the blocks of all dialects. Inline text is parsed later, and only if it contains markup."""
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable(["inline", "text_join"])
-    enable_extensions(parser)
+    interrupted = ["paragraph", "reference", "blockquote", "list"]
+    parser.block.ruler.before("reference", "published_block", _parse_extension_block, {"alt": interrupted})
+    parser.inline.ruler.after("link", "undefined_reference", _parse_undefined_reference)
     return parser
 
 
@@ -124,28 +125,40 @@ class _TokenWalker:
         self._heading = 0
         self._rows: list[list[str]] | None = None
         self._deadline = time.monotonic() + MAX_SECONDS
-        self._handlers: dict[str, Callable[[Token], None]] = {
-            "inline": self._write_inline,
-            "heading_open": self._open_heading,
-            "fence": self._write_code,
-            "code_block": self._write_code,
-            "html_block": self._write_html,
-            "list_item_open": self._open_item,
-            "list_item_close": lambda _: self.writer.close_item(),
-            "bullet_list_close": lambda _: self.writer.close_list(),
-            "ordered_list_close": lambda _: self.writer.close_list(),
-            "blockquote_open": lambda _: self._count_quotes(1),
-            "blockquote_close": lambda _: self._count_quotes(-1),
-            "table_open": self._open_table,
-            "tr_open": self._open_row,
-            "table_close": self._close_table,
-        }
 
     def walk(self, tokens: Sequence[Token]) -> None:
         for token in tokens:
-            handler = self._handlers.get(token.type)
-            if handler:
-                handler(token)
+            match token.type:
+                case "inline":
+                    self._write_inline(token)
+                case "heading_open":
+                    self._heading = int(token.tag[1])
+                case "fence" | "code_block":
+                    self._write_code(token)
+                case "html_block":
+                    self._write_html(token)
+                case "blockquote_open":
+                    self._quotes += 1
+                case "blockquote_close":
+                    self._quotes -= 1
+                case _:
+                    self._write_list_or_table(token)
+
+    def _write_list_or_table(self, token: Token) -> None:
+        match token.type:
+            case "list_item_open":
+                self.writer.open_item(f"{token.info}{token.markup}" if token.info else "-")
+            case "list_item_close":
+                self.writer.close_item()
+            case "bullet_list_close" | "ordered_list_close":
+                self.writer.close_list()
+            case "table_open":
+                self._rows = []
+            case "tr_open" if self._rows is not None:
+                self._rows.append([])
+            case "table_close":
+                self.writer.table(self._rows or [])
+                self._rows = None
 
     def _write_inline(self, token: Token) -> None:
         if time.monotonic() > self._deadline:
@@ -183,14 +196,10 @@ class _TokenWalker:
             _strip_roles(tokens)
         return "".join(map(_visible_text, _join_text(tokens)))
 
-    def _open_heading(self, token: Token) -> None:
-        self._heading = int(token.tag[1])
-
     def _write_code(self, token: Token) -> None:
         code, info = _INCLUDE.sub("", token.content), token.info.strip()
-        found = parse_directive(info, code)
-        if found:
-            self._write_directive(found)
+        if directive := _DIRECTIVE.fullmatch(info):
+            self._write_directive(directive["name"], directive["argument"], code)
             return
         if not code.strip():
             return
@@ -204,17 +213,22 @@ class _TokenWalker:
             self.writer.paragraph(title[1] or title[2] or "")
         self.writer.code(code, language="" if "=" in info.split(" ")[0] else info.lstrip("{. "))
 
-    def _write_directive(self, directive: MystDirective) -> None:
-        if directive.name == "eval-rst":
+    def _write_directive(self, name: str, argument: str, source: str) -> None:
+        """Write a fenced directive of MyST. The name of an unknown one is a language, as in MyST notebooks."""
+        options = _OPTIONS.match(source)
+        content = source[options.end() :] if options else source
+        if name == "eval-rst":
             from bythebook.sources.readers import rst  # Few pages need docutils, which is slow to import.
 
-            self.writer.extend(rst.read(directive.content).parts)
-        elif directive.is_text:
-            self.writer.paragraph(self._text(directive.label))
-            self.walk(self._parser.parse(directive.content, self._env))
-        elif directive.is_visible:
-            self.writer.paragraph(self._text(directive.caption))
-            self.writer.code(directive.content, language=directive.language)
+            self.writer.extend(rst.read(content).parts)
+        elif name in _TEXT_DIRECTIVES:
+            label = argument or (name.capitalize() if name in _MYST_LABELS else "")
+            self.writer.paragraph("" if name in _WITH_COLUMNS else self._text(label))
+            self.walk(self._parser.parse(content, self._env))
+        elif name not in _INVISIBLE_DIRECTIVES and not name.startswith("auto"):
+            caption = _CAPTION.search(options[0]) if options else None
+            self.writer.paragraph(self._text(caption[1].strip("\"'")) if caption else "")
+            self.writer.code(content, language=argument if name in _CODE_DIRECTIVES else name)
 
     def _write_html(self, token: Token) -> None:
         for component in _COMPONENT.finditer(token.content):
@@ -225,33 +239,14 @@ class _TokenWalker:
         elif _TAG.sub("", source).strip():
             html.write_fragment(source, self.writer)
 
-    def _open_item(self, token: Token) -> None:
-        self.writer.open_item(f"{token.info}{token.markup}" if token.info else "-")
-
-    def _count_quotes(self, change: int) -> None:
-        self._quotes += change
-
-    def _open_table(self, _: Token) -> None:
-        self._rows = []
-
-    def _open_row(self, _: Token) -> None:
-        if self._rows is not None:
-            self._rows.append([])
-
-    def _close_table(self, _: Token) -> None:
-        self.writer.table(self._rows or [])
-        self._rows = None
-
 
 def _strip_roles(tokens: Sequence[Token]) -> None:
     for token, following in pairwise(tokens):
         if token.type == "text" and following.type == "code_inline":
             role = _ROLE.search(token.content)
             if role:
-                token.content, following.content = (
-                    token.content[: role.start()],
-                    format_role(role[1], following.content),
-                )
+                token.content = token.content[: role.start()]
+                following.content = format_role(role[1], following.content)
 
 
 def _join_text(tokens: Sequence[Token]) -> Iterator[Token]:
@@ -263,11 +258,8 @@ def _join_text(tokens: Sequence[Token]) -> Iterator[Token]:
 
 def _visible_text(token: Token) -> str:
     if token.type == "text":
-        return (
-            _INVISIBLE_MARKUP.sub("", token.content)
-            if "{" in token.content or "[" in token.content or ":" in token.content
-            else token.content
-        )
+        has_markup = "{" in token.content or "[" in token.content or ":" in token.content
+        return _INVISIBLE_MARKUP.sub("", token.content) if has_markup else token.content
     if token.type == "code_inline":
         return mark_code(_INLINE_LANGUAGE.sub("", token.content))
     if token.type == "text_special":
@@ -280,35 +272,10 @@ def _visible_text(token: Token) -> str:
 
 
 _LABELS = frozenset(
-    [
-        *(
-            "abstract",
-            "attention",
-            "bug",
-            "caution",
-            "check",
-            "danger",
-            "details",
-            "error",
-            "example",
-            "failure",
-            "faq",
-        ),
-        *(
-            "hint",
-            "important",
-            "info",
-            "note",
-            "question",
-            "quote",
-            "secondary",
-            "seealso",
-            "success",
-            "summary",
-            "tip",
-        ),
-        *("tldr", "todo", "warning"),
-    ]
+    """
+    abstract attention bug caution check danger details error example failure faq hint important info note question
+    quote secondary seealso success summary tip tldr todo warning
+    """.split()
 )
 
 _FIRST_CHARACTERS = frozenset("{-*[:/!?=(")
@@ -327,13 +294,6 @@ _CONTAINER_INFO = re.compile(
     r"\{?(?P<kind>[\w-]+)\}?(?:[ \t]*[|\[]|[ \t]+|(?=\{)|$)(?P<title>.*?)\]?(?:\{[^}]*\})?[ \t]*"
 )
 _QUOTED_TITLE = re.compile(r'(?P<kind>[\w -]*?)[ \t]*(?:"(?P<title>.*)")?[ \t]*')
-
-
-def enable_extensions(parser: MarkdownIt) -> None:
-    """Add the rule for the blocks of all dialects to a parser."""
-    interrupted = ["paragraph", "reference", "blockquote", "list"]
-    parser.block.ruler.before("reference", "published_block", _parse_extension_block, {"alt": interrupted})
-    parser.inline.ruler.after("link", "undefined_reference", _parse_undefined_reference)
 
 
 _REFERENCE_TARGET = re.compile(r"\[(?:\]|(?=[^\]]*[^\W\d])[^\[\]\n]{2,}\])")
@@ -457,70 +417,16 @@ _MYST_LABELS = frozenset(
     ["attention", "caution", "danger", "error", "hint", "important", "note", "seealso", "tip", "warning"]
 )
 _TEXT_DIRECTIVES = _MYST_LABELS | frozenset(
-    [
-        *(
-            "admonition",
-            "dropdown",
-            "card",
-            "margin",
-            "sidebar",
-            "topic",
-            "tab-item",
-            "tab-set",
-            "grid",
-            "grid-item",
-            "grid-item-card",
-        ),
-        *("versionadded", "versionchanged", "deprecated", "epigraph", "exercise", "solution", "prf:theorem"),
-    ]
+    """
+    admonition dropdown card margin sidebar topic tab-item tab-set grid grid-item grid-item-card versionadded
+    versionchanged deprecated epigraph exercise solution prf:theorem
+    """.split()
 )
+_WITH_COLUMNS = frozenset(["grid", "grid-item", "tab-set"])
+"""The argument of these is a number of columns."""
 _INVISIBLE_DIRECTIVES = frozenset(
-    [
-        *("toctree", "include", "literalinclude", "image", "figure", "index", "contents", "bibliography"),
-        *("currentmodule", "module", "py:currentmodule", "py:module", "highlight", "tags", "todo", "mermaid"),
-    ]
+    """
+    toctree include literalinclude image figure index contents bibliography currentmodule module py:currentmodule
+    py:module highlight tags todo mermaid
+    """.split()
 )
-
-
-@dataclass(frozen=True, slots=True)
-class MystDirective:
-    """A fenced directive: the name and argument on its fence, and its content."""
-
-    name: str
-    argument: str
-    content: str
-    caption: str = ""
-
-    @property
-    def is_visible(self) -> bool:
-        return self.name not in _INVISIBLE_DIRECTIVES and not self.name.startswith("auto")
-
-    @property
-    def is_text(self) -> bool:
-        return self.name in _TEXT_DIRECTIVES
-
-    @property
-    def label(self) -> str:
-        if self.name.startswith(("grid", "tab-set")) and not self.name.endswith("card"):
-            return ""  # The argument is a number of columns.
-        return self.argument or (self.name.capitalize() if self.name in _MYST_LABELS else "")
-
-    @property
-    def language(self) -> str:
-        """The language of a code directive. The name of an unknown directive is a language, as in MyST notebooks."""
-        return self.argument if self.name in _CODE_DIRECTIVES else self.name
-
-
-def parse_directive(info: str, content: str) -> MystDirective | None:
-    """Parse the info string of a fence as a directive. None if it is not one."""
-    match = _DIRECTIVE.fullmatch(info)
-    if match is None:
-        return None
-    options = _OPTIONS.match(content)
-    caption = _CAPTION.search(options[0]) if options else None
-    return MystDirective(
-        match["name"],
-        match["argument"],
-        content[options.end() :] if options else content,
-        caption[1].strip("\"'") if caption else "",
-    )

@@ -29,10 +29,9 @@ _LANGUAGE_ATTRIBUTE = re.compile(r"\blang(?:uage)?=[\"']([\w+#-]+)[\"']")
 
 # The HTML reader handles these elements. Of all other elements only the content is kept.
 _STRUCTURAL_TAGS = frozenset(
-    [
-        *("table", "thead", "tbody", "tfoot", "tr", "td", "th", "ul", "ol", "li", "dl", "dt", "dd", "pre", "br"),
-        *("h1", "h2", "h3", "h4", "h5", "h6"),
-    ]
+    """
+    table thead tbody tfoot tr td th ul ol li dl dt dd pre br h1 h2 h3 h4 h5 h6
+    """.split()
 )
 _INLINE_TAGS = frozenset(
     ["a", "abbr", "b", "code", "em", "i", "kbd", "mark", "s", "small", "span", "strong", "sub", "sup", "u"]
@@ -107,7 +106,7 @@ def _replace_expression(text: str, start: int) -> tuple[str, int]:
     heading_id = _HEADING_ID.match(text, start)
     if heading_id:
         return f"{{#{heading_id['id']}}}", heading_id.end()
-    end = find_expression_end(text, start)
+    end = _find_closing_bracket(text, start)
     if end == NOT_FOUND:
         return "{", start + 1
     string = _STRING.fullmatch(text, start, end)
@@ -160,13 +159,11 @@ def _place_on_own_line(text: str, start: int, end: int, shown: str) -> str:
     return before + ("\n" if text.startswith("\n", end) else "")
 
 
-_BRACES = re.compile(r"""["'`{}]|/\*|//[^\n]*|\$\{""")
-_BRACKETS = re.compile(r"""["'`{}()\[\]]|/\*|//[^\n]*|\$\{""")
-_OPENING = frozenset(["{", "${", "(", "["])
-_CLOSING = frozenset(["}", ")", "]"])
+_STRING_OR_COMMENT = r"""'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|/\*(?:.*?\*/)?|//[^\n]*"""
+_BRACES = re.compile(rf"{_STRING_OR_COMMENT}|[`{{}}]", re.DOTALL)
+_BRACKETS = re.compile(rf"{_STRING_OR_COMMENT}|[`{{}}()\[\]]", re.DOTALL)
 _IN_TAG = re.compile(r"""["'{>]""")
 _IN_TEMPLATE = re.compile(r"\\.|`|\$\{", re.DOTALL)
-_STRING_END = {"'": re.compile(r"(?:\\.|[^'\\\n])*'"), '"': re.compile(r'(?:\\.|[^"\\\n])*"')}
 _ESM = re.compile(
     r"import[ \t]+(?:[\w*{][^;'\"]*?\bfrom[ \t]+)?['\"][^'\"\n]*['\"][^\n]*"
     r"|export[ \t]+(?:default|const|let|var|function|async|class|type|interface|\{|\*)"
@@ -179,46 +176,27 @@ MAX_CONSTRUCT_LENGTH = 50_000
 """Maximum length of a tag or an expression."""
 
 
-def find_expression_end(text: str, start: int) -> int:
-    """The position after the brace that closes the one at `start`, or NOT_CLOSED."""
-    return _find_closing_bracket(text, start, _BRACES)
-
-
-def _find_closing_bracket(text: str, start: int, brackets: re.Pattern[str]) -> int:
+def _find_closing_bracket(text: str, start: int, brackets: re.Pattern[str] = _BRACES) -> int:
+    """The position after the bracket that closes the one at `start`, or NOT_FOUND."""
     open_brackets = ["{"]
     position = start + 1
     while open_brackets:
         in_template = open_brackets[-1] == "`"
         match = (_IN_TEMPLATE if in_template else brackets).search(text, position, start + MAX_CONSTRUCT_LENGTH)
-        if match is None:
+        if match is None or match[0] == "/*":  # The comment is not closed.
             return NOT_FOUND
-        position = _count_bracket(text, match, open_brackets, in_template=in_template)
-        if position == NOT_FOUND:
-            return NOT_FOUND
+        if match[0] in ("{", "${", "(", "["):
+            open_brackets.append("{")
+        elif match[0] in ("}", ")", "]") or (match[0] == "`" and in_template):
+            open_brackets.pop()
+        elif match[0] == "`":
+            open_brackets.append("`")
+        position = match.end()
     return position
 
 
-def _count_bracket(text: str, match: re.Match[str], open_brackets: list[str], *, in_template: bool) -> int:
-    """Process one bracket or quote and return the position for the next search."""
-    found = match[0]
-    if found in _OPENING:
-        open_brackets.append("{")
-    elif found in _CLOSING or (found == "`" and in_template):
-        open_brackets.pop()
-    elif found == "`":
-        open_brackets.append("`")
-    elif found in _STRING_END and not in_template:
-        closed = _STRING_END[found].match(text, match.end())
-        # An apostrophe in text between tags does not open a string.
-        return closed.end() if closed else match.end()
-    elif found == "/*":
-        end = text.find("*/", match.end())
-        return end + 2 if end >= 0 else NOT_FOUND
-    return match.end()
-
-
 def find_tag_end(text: str, start: int) -> int:
-    """The position after the tag that begins at `start`, or NOT_CLOSED."""
+    """The position after the tag that begins at `start`, or NOT_FOUND."""
     position = start + 1
     while True:
         match = _IN_TAG.search(text, position, start + MAX_CONSTRUCT_LENGTH)
@@ -227,7 +205,7 @@ def find_tag_end(text: str, start: int) -> int:
         if match[0] == ">":
             return match.end()
         quote = match[0] != "{"
-        position = text.find(match[0], match.end()) + 1 if quote else find_expression_end(text, match.start())
+        position = text.find(match[0], match.end()) + 1 if quote else _find_closing_bracket(text, match.start())
         if position <= 0:
             return NOT_FOUND
 

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -88,11 +89,8 @@ def _output_text(output: Mapping[str, Any]) -> str:
             said = _join_lines(data.get("text/plain", data.get("text")))
             return "" if _OBJECT_REPR.fullmatch(said.strip()) else said.strip("\n")
         case "error" | "pyerr":
-            return (
-                f"{_join_lines(output.get('ename'))}: {_ANSI_COLOURS.sub('', _join_lines(output.get('evalue')))}".strip(
-                    ": "
-                )
-            )
+            said = f"{_join_lines(output.get('ename'))}: {_join_lines(output.get('evalue'))}"
+            return _ANSI_COLOURS.sub("", said).strip(": ")
     return ""
 
 
@@ -109,11 +107,9 @@ def _add_anchors(parts: Sequence[DocumentPart], style: Style) -> Iterator[Docume
         if part.kind is not BlockKind.HEADING:
             yield part
         elif style is Style.PLAIN:
-            yield DocumentPart(part.kind, part.text, level=part.level, anchor=part.text.replace(" ", "-"))
+            yield replace(part, anchor=part.text.replace(" ", "-"))
         else:
-            yield DocumentPart(
-                part.kind, part.text, level=part.level, anchor=anchors.anchor(part.text, level=part.level)
-            )
+            yield replace(part, anchor=anchors.anchor(part.text, level=part.level))
 
 
 def _find_hidden_content(cell: Mapping[str, Any]) -> frozenset[str]:

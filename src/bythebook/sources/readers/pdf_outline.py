@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from bythebook.sources.readers.pdf_layout import TextLine
 
@@ -127,7 +127,7 @@ def _normalize_title(text: str) -> str:
 
 
 _EDGE_LINES = 3
-"""How many lines at the top and at the bottom of a page may be a header or footer."""
+"""How many heights at the top and at the bottom of a page may be those of a header or footer."""
 _NUMBER = re.compile(r"\d+")
 _PAGE_NUMBER = re.compile(
     r"(?:page|p\.|seite|página|стр\.)?\s*[-–—|\[(]?\s*"
@@ -156,20 +156,10 @@ def remove_headers_and_footers(pages: Sequence[Sequence[TextLine]]) -> list[list
 
 
 def _edge_lines(page: Sequence[TextLine]) -> list[TextLine]:
-    """The lines at the top and bottom edge of a page, in any drawing order."""
-    if not page:
-        return []
-    order = sorted(page, key=lambda line: line.y)
-    return [*_outermost_lines(order), *_outermost_lines(order[::-1])]
-
-
-def _outermost_lines(order: Sequence[TextLine]) -> Iterator[TextLine]:
-    """The lines of `order` at the three outermost heights."""
-    heights = sorted({round(line.y) for line in order[: 4 * _EDGE_LINES]}, key=lambda y: abs(y - order[0].y))
-    outermost = set(heights[:_EDGE_LINES])
-    for line in order[: 4 * _EDGE_LINES]:
-        if round(line.y) in outermost:
-            yield line
+    """The lines at the three outermost heights at the top and at the bottom of a page, in any drawing order."""
+    heights = sorted({round(line.y) for line in page})
+    outermost = {*heights[:_EDGE_LINES], *heights[-_EDGE_LINES:]}
+    return [line for line in page if round(line.y) in outermost]
 
 
 def _repetition_key(line: TextLine, body: float) -> tuple[str, int]:

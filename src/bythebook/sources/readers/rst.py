@@ -184,11 +184,8 @@ _HANDLERS: dict[str, Callable[[_TreeWalker, nodes.Node], None]] = {
     "target": _TreeWalker.ignore,
     "section": _TreeWalker.write_section,
     "title": _TreeWalker.write_title,
-    "literal_block": _TreeWalker.write_code,
-    "doctest_block": _TreeWalker.write_code,
-    "math_block": _TreeWalker.write_code,
-    "bullet_list": _TreeWalker.write_list,
-    "enumerated_list": _TreeWalker.write_list,
+    **dict.fromkeys(["literal_block", "doctest_block", "math_block"], _TreeWalker.write_code),
+    **dict.fromkeys(["bullet_list", "enumerated_list"], _TreeWalker.write_list),
     "field_list": _TreeWalker.write_fields,
     "field": _TreeWalker.write_field,
     "option_list_item": _TreeWalker.write_field,
@@ -201,39 +198,20 @@ _DIRECTIVE = re.compile(r"\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?([\w.+:-]+?)[ \t]?::(?
 _ROLE = re.compile(r":([A-Za-z][\w.+:-]*):`|`:([A-Za-z][\w.+:-]*):")
 
 _INVISIBLE_DIRECTIVES = frozenset(
-    [
-        *(
-            "toctree",
-            "index",
-            "highlight",
-            "currentmodule",
-            "module",
-            "py:module",
-            "py:currentmodule",
-            "literalinclude",
-        ),
-        *(
-            "tabularcolumns",
-            "autosummary",
-            "plot",
-            "graphviz",
-            "inheritance-diagram",
-            "default-domain",
-            "mermaid",
-            "uml",
-        ),
-        *("sectionauthor", "codeauthor", "tags", "program", "click", "click:run", "argparse", "jupyter-execute"),
-        *("todo", "todolist", "youtube", "vimeo", "video"),
-    ]
+    """
+    toctree index highlight currentmodule module py:module py:currentmodule literalinclude tabularcolumns
+    autosummary plot graphviz inheritance-diagram default-domain mermaid uml sectionauthor codeauthor tags program
+    click click:run argparse jupyter-execute todo todolist youtube vimeo video
+    """.split()
 )
 _INVISIBLE_ARGUMENTS = frozenset(
     "only ifconfig rst-class cssclass tabs tab-set grid grid-item button-link button-ref".split()
 )
 _CODE_DIRECTIVES = frozenset(
-    [
-        *("code", "code-block", "sourcecode", "math", "doctest", "testcode", "testsetup", "testoutput", "testcleanup"),
-        *("prompt", "productionlist", "ipython", "console", "click:example", "code-tab"),
-    ]
+    """
+    code code-block sourcecode math doctest testcode testsetup testoutput testcleanup prompt productionlist ipython
+    console click:example code-tab
+    """.split()
 )
 _VERSION_LABELS = {
     "versionadded": "Added in version",
@@ -245,12 +223,11 @@ _VERSION_LABELS = {
 
 
 _TAKE_NO_AUTO_ID = frozenset(
-    [
-        *("toctree", "index", "highlight", "currentmodule", "module", "literalinclude", "only", "seealso", "rubric"),
-        *("code-block", "sourcecode", "glossary", "hlist", "centered", "tab", "tabs", "group-tab", "todo"),
-        *_VERSION_LABELS,
-    ]
-)
+    """
+    toctree index highlight currentmodule module literalinclude only seealso rubric code-block sourcecode glossary
+    hlist centered tab tabs group-tab todo
+    """.split()
+) | frozenset(_VERSION_LABELS)
 
 
 def may_take_auto_ids(text: str) -> bool:
@@ -310,10 +287,7 @@ class UnknownDirective(Directive):
             # Only these have a language argument. The code of others may begin on the line of the directive.
             lines, language = [*language.split("\n"), *lines], ""
         code = nodes.literal_block(self.block_text, "\n".join(lines), classes=[language] if language else [])
-        if not caption:
-            return [code]
-        children, messages = self.state.inline_text(caption, self.lineno)
-        return [nodes.paragraph(caption, "", *children), *messages, code]
+        return [*self._paragraph(caption), code] if caption else [code]
 
     def _argument(self) -> list[nodes.Node]:
         if not self.arguments:
@@ -322,6 +296,9 @@ class UnknownDirective(Directive):
         if self.name in _VERSION_LABELS:
             version, _, rest = words.partition("\n" if "\n" in words else " ")
             words = f"{_VERSION_LABELS[self.name]} {version}" + (f": {rest}" if rest else "")
+        return self._paragraph(words)
+
+    def _paragraph(self, words: str) -> list[nodes.Node]:
         children, messages = self.state.inline_text(words, self.lineno)
         return [nodes.paragraph(words, "", *children), *messages]
 
