@@ -9,7 +9,7 @@ from bythebook.embeddings import Embedder
 from bythebook.index import NO_FILTERS
 from bythebook.index.catalog import TocEntry
 from bythebook.index.provider import IndexSnapshot
-from bythebook.retrieval.entries import NAME_FACT
+from bythebook.retrieval.entries import FRONT_FACT, NAME_FACT, strip_number
 from bythebook.retrieval.evidence import Evidence, score_evidence
 from bythebook.retrieval.retriever import Retriever
 
@@ -19,7 +19,6 @@ _MOST_CANDIDATES = 24
 _BATCH = 4
 """How many candidates are checked concurrently: as many as the reranker reads without a reduced budget."""
 _HOW_TO = re.compile(r"how to\s+(?=\w)", re.IGNORECASE)
-_NUMBER = re.compile(r"^(?:chapter|part|module|section)?\s*[\d.]+[:.)]?\s+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +34,16 @@ async def introduce(snapshot: IndexSnapshot, embedder: Embedder, retriever: Retr
     """Introduce this snapshot of the book. Without a `name`, it has the one that was found at ingest."""
     pages = snapshot.catalog.table_of_contents()
     sections = dict.fromkeys(page.module for page in pages if page.module)
-    first = min(pages, key=lambda page: (page.path.count("/"), "index" not in page.path), default=None)
-    candidates = _spread([page for page in pages if page != first])[:_MOST_CANDIDATES]
+    front = snapshot.catalog.get_fact(FRONT_FACT)
+    candidates = _spread([page for page in pages if page.url != front])[:_MOST_CANDIDATES]
     questions: list[str] = []
     while candidates and len(questions) < MOST_QUESTIONS:
         batch, candidates = candidates[:_BATCH], candidates[_BATCH:]
         found = await gather(*(_evidence(snapshot, embedder, retriever, question) for question in batch))
         sure = snapshot.calibration.cutoff
         questions += [question for question, seen in zip(batch, found, strict=True) if seen and seen.confidence >= sure]
-    found_name = snapshot.catalog.get_fact(NAME_FACT) or (first.title if first else "")
-    return Introduction(name or found_name, tuple(sections), tuple(questions[:MOST_QUESTIONS]))
+    name = name or snapshot.catalog.get_fact(NAME_FACT)
+    return Introduction(name, tuple(sections), tuple(questions[:MOST_QUESTIONS]))
 
 
 def propose_questions(snapshot: IndexSnapshot) -> tuple[str, ...]:
@@ -86,11 +85,6 @@ def as_question(heading: str) -> str:
     if heading.endswith("?"):
         return heading
     return _HOW_TO.sub("How do I ", heading, count=1) + "?" if _HOW_TO.match(heading) else ""
-
-
-def strip_number(heading: str) -> str:
-    """The heading without the number of its chapter."""
-    return _NUMBER.sub("", heading).strip()
 
 
 def lower_initial(heading: str) -> str:

@@ -7,9 +7,10 @@ for, or words that stand everywhere in the book.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
@@ -40,16 +41,8 @@ _DEFINITION = re.compile(
 )
 _GLOSSARY = re.compile(r"(?:\A|\n\n)(?P<term>[\w.+#-]+(?: [\w.+#-]+){0,3})\n\n(?=[A-Z`\"“])")
 _GLOSSARY_ITEM = re.compile(r"^[-*+] (?P<term>[\w.+#-]+(?: [\w.+#-]+){0,3}): (?=\w+ \w+ \w+)", re.MULTILINE)
-_NOT_TERMS = frozenset(
-    "it this that these those they there here he she we you i what which who one each both all some many most such "
-    "note above below following next first result reason idea goal purpose point problem difference".split()
-)
-_QUESTION_WORDS = frozenset(
-    "a about an and any are at be book by can course could define describe do docs documentation does exactly explain "
-    "for from give guide have how i in introduce is it its manual me mean means my of on one or package please project "
-    "should show so tell that the their there this to us use used using was we what whats what's where which who why "
-    "will with work works would you your do's actually really need want".split()
-)
+_TABLES = json.loads(Path(__file__).with_suffix(".json").read_bytes())
+_NOT_TERMS, _QUESTION_WORDS = (frozenset(_TABLES[name].split()) for name in ("not_terms", "question_words"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,64 +53,22 @@ class _FirstQuestion:
     words: frozenset[str]
     """The question has no other words than these, the book's name and question words."""
     headings: tuple[str, ...]
-    front: bool = False
+    front: bool
     """The front of the book answers it if there is no such heading."""
-    covered: bool = True
+    covered: bool
     """A heading of this name answers it. Otherwise it is only one more candidate."""
 
 
-def _first_question(
-    asks: str, words: str, headings: str, *, front: bool = False, covered: bool = True
-) -> _FirstQuestion:
-    return _FirstQuestion(
-        re.compile(asks, re.IGNORECASE), frozenset(words.split()), tuple(headings.split(", ")), front, covered
+_FIRST_QUESTIONS = [
+    _FirstQuestion(
+        re.compile(row["asks"], re.IGNORECASE),
+        frozenset(row["words"].split()),
+        tuple(row["headings"].split(", ")),
+        row["front"],
+        row["covered"],
     )
-
-
-_FIRST_QUESTIONS = (
-    _first_question(
-        r"\bget(?:ting)?\s+started\b|\b(?:begin|start)(?:ing|s)?\b|\bfirst\s+steps\b|\bquick\s?-?start\b",
-        "get getting started start starting begin beginning out here quick quickstart quick-start first steps",
-        "quickstart, quick start, getting started, get started, first steps, tutorial, installation, install, "
-        "introduction",
-        front=True,
-    ),
-    _first_question(
-        r"\b(?:install\w*|set\s?up|setup|download)\b",
-        "install installing installation set up setup download",
-        "installation, install, installing, setup, set up, download",
-    ),
-    _first_question(
-        r"\bfeatures?\b|\boffers?\b|\badvantages?\b|\bbenefits?\b",
-        "feature features main key offer offers advantage advantages benefit benefits special good",
-        "features, key features, main features, highlights, why, overview",
-        front=True,
-    ),
-    _first_question(
-        r"\b(?:bugs?|issues?|problems?)\b",
-        "report reporting bug bugs issue issues problem problems file open submit found",
-        "report a bug, reporting bugs, bug reports, reporting issues, bugs, issues, getting help, support, "
-        "contributing",
-    ),
-    _first_question(
-        r"\bcontribut\w*",
-        "contribute contributing contribution contributions contributor help",
-        "contributing, contribute",
-    ),
-    _first_question(
-        r"\blicen[cs]\w*|\bcopyright\b",
-        "license licence licensed licensing copyright under open source",
-        "license, licence, licensing, copyright",
-    ),
-    _first_question(
-        r"\bversions?\b|\brequire\w*|\bprerequisites?\b|\bsupported\b",
-        "python node nodejs node.js java ruby rust go version versions support supported supports require required "
-        "requires requirement requirements prerequisite prerequisites compatible minimum run",
-        "python version, python versions, supported versions, requirements, system requirements, prerequisites, "
-        "dependencies, installation, install, installing",
-        covered=False,
-    ),
-)
+    for row in _TABLES["first_questions"]
+]
 _FRONT_STEMS = {"index": 0.0, "": 0.0, "intro": 1.0, "introduction": 1.0, "overview": 1.2, "readme": 1.5, "home": 0.5}
 _GREETING = re.compile(
     r"^(?:welcome\s+to\s+(?:the\s+)?)|(?:[’']s)?\s+(?:documentation|docs|manual|user\s+guide)\b.*$", re.I

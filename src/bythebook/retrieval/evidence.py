@@ -1,9 +1,6 @@
 """The evidence check: whether the passages answer the question, and which of their spans do so best.
 
 It runs on the retrieved passages, before a language model is called.
-
-Questions for a definition, such as "What is a winch?", need a special rule: a book defines a term once and
-mentions it a hundred times, and by terms and cosine the mentions score as high as the definition.
 """
 
 from __future__ import annotations
@@ -15,12 +12,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from bythebook.chunking import with_headings
-from bythebook.chunking.spans import Span, SpanKind, split_spans
+from bythebook.chunking.spans import Span, split_spans
 from bythebook.index.terms import SATURATION, weighted_overlap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from re import Pattern
 
     from bythebook.embeddings import Embedder
     from bythebook.index.provider import IndexSnapshot
@@ -42,10 +38,6 @@ _BATCH = 4
 LEAST_LOGIT = -12.0
 """About the least that the reranker gives."""
 _MAX_PASSAGES = 5
-# Code and table rows contain a question's terms without explaining them.
-_KIND_WEIGHTS = {SpanKind.SENTENCE: 1.0, SpanKind.ITEM: 1.0, SpanKind.CODE: 0.8, SpanKind.ROW: 0.8}
-_DEFINITION_BONUS = 0.2
-"""Added to the score of a sentence that defines the term that the question asks for."""
 
 MAX_TERM_WORDS = 4
 """The longest term of a definition. A longer phrase is about a property, such as the default size of a chunk."""
@@ -132,7 +124,7 @@ def lexical_evidence(snapshot: IndexSnapshot, retrieval: Retrieval) -> Evidence:
         return Evidence(EvidenceFeatures(), (), COSINE_RULE)
     query = retrieval.context.query
     wanted = snapshot.idf_weights(snapshot.bm25.terms(query))
-    spans = _rank_lexically(snapshot, results, wanted, definition_pattern(query))
+    spans = _rank_lexically(snapshot, results, wanted)
     terms = snapshot.bm25.terms
     features = EvidenceFeatures(
         passage_overlap=weighted_overlap(
@@ -195,7 +187,6 @@ def _rank_lexically(
     snapshot: IndexSnapshot,
     results: Sequence[RetrievalResult],
     wanted: dict[int, float],
-    definition: Pattern[str] | None,
 ) -> list[ScoredSpan]:
     """Every span of the passages, scored by its terms and the rank of its passage, best first."""
     ideal = (SATURATION + 1) * sum(wanted.values()) or 1.0
@@ -206,8 +197,7 @@ def _rank_lexically(
             text = result.text[unit.start : unit.end]
             weights = snapshot.bm25.term_weights(text)
             lexical = sum(wanted[term] * weight for term, weight in weights.items() if term in wanted) / ideal
-            score = _KIND_WEIGHTS[unit.kind] * 0.5 * lexical + 0.5 * result.rerank_score / top
-            score += _DEFINITION_BONUS if definition and definition.match(text) else 0.0
+            score = 0.5 * lexical + 0.5 * result.rerank_score / top
             scored.append(ScoredSpan(result, unit, score=score * (0.5 if text.endswith("?") else 1.0)))
     return sorted(scored, key=lambda entry: (-entry.score, entry.result.position, entry.span.start))
 

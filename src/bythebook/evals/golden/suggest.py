@@ -14,8 +14,9 @@ from bythebook.evals.golden import Expectation, GoldenQuestion
 from bythebook.evals.golden.check import GoldenChecker
 from bythebook.index.provider import IndexSnapshot
 from bythebook.qa.pipeline import AnswerPipeline
-from bythebook.qa.suggestions import as_question, lower_initial, strip_number
+from bythebook.qa.suggestions import as_question, lower_initial
 from bythebook.retrieval.calibration import load_fixed_questions
+from bythebook.retrieval.entries import strip_number
 from bythebook.telemetry import Progress
 
 MAX_REFUSED = 3
