@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from bythebook.answers import AnswerCompleted, SourcesFound
 from bythebook.answers.refusal import CLARIFY
 from bythebook.errors import RetrievalError
 from bythebook.testing import ScriptedServer, cooperative_model
+from tests.conftest import copied
 
 Opened = Callable[..., AbstractAsyncContextManager[Book]]
 
@@ -54,8 +56,8 @@ async def test_no_model_is_called_for_small_talk(opened: Opened) -> None:
         assert len(server.exchanges) == calls
 
 
-async def test_small_talk_is_no_gap_and_may_be_rated(opened: Opened) -> None:
-    async with opened(None) as book:
+async def test_small_talk_is_no_gap_and_may_be_rated(opened: Opened, shelved: Path, tmp_path: Path) -> None:
+    async with opened(None, data_dir=copied(shelved, tmp_path / "own")) as book:
         hello = await book.ask("hello")
         await book.ask("What is it?")
         assert [entry.question for entry in await book.unanswered_questions()] == ["What is it?"]
