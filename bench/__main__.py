@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import ingest, size, startup
+from bench import answer, ingest, size, startup
 from bench.metrics import Metric
 from bench.processes import ROOT, bythebook, python, run
 from bench.synthetic_book import write_book
@@ -18,7 +18,7 @@ from bench.synthetic_book import write_book
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PARTS = ("ingest", "search", "start", "size")
+PARTS = ("ingest", "search", "start", "answer", "size")
 PAGES, SECTIONS, FULL_SECTIONS = 500, 2, 6
 ROUNDS, FULL_ROUNDS = 15, 41
 SHARD, FULL_SHARD = 10_000, 100_000
@@ -66,6 +66,8 @@ def _figures(given: argparse.Namespace) -> Iterator[Metric]:
             yield from ingest.figures(work, docs=docs, index=index)
         if "start" in wanted:
             yield from _starts(given, work, docs=docs, index=index)
+        if "answer" in wanted:
+            yield from answer.figures(kept)
         if "search" in wanted:
             for chunks in (SHARD, FULL_SHARD) if given.full else (SHARD,):
                 yield from _searches(kept, chunks=chunks)
