@@ -17,7 +17,6 @@ from bythebook.embeddings.cache import CachedEmbedder
 from bythebook.embeddings.local import DEFAULT_MODEL, LOCAL_MODELS, LocalEmbedder, ModelFolder, installed_embedder
 from bythebook.embeddings.remote import open_remote_embedder
 from bythebook.errors import (
-    ConfigurationError,
     DeadlineExceeded,
     NotFound,
     QdrantConnectionError,
@@ -31,9 +30,8 @@ from bythebook.index.provider import IndexProvider, IndexSnapshot
 from bythebook.models.install import download, is_installed
 from bythebook.qa.pipeline import AnswerPipeline
 from bythebook.qa.request import StageTimer
-from bythebook.retrieval.reranker import installed_reranker
+from bythebook.retrieval.reranker import installed_entailment, installed_reranker
 from bythebook.retrieval.retriever import Retriever
-from bythebook.telemetry import log
 from bythebook.upstream.deadline import Deadline
 
 if TYPE_CHECKING:
@@ -96,8 +94,8 @@ class Book:
         self._pending_session = pending_session
         self._stack = AsyncExitStack()
         self._generator: AnswerGenerator | None = None
-        self._entailment: CrossEncoder | None = None
-        self._entailment_missing = False
+        self._entailment: tuple[CrossEncoder | None] | None = None
+        """Opened apart from the reranker, if that is missing."""
         self._introduced: tuple[str, Introduction] | None = None
         self._database: Database | None = None
         self._conversations: Conversations | None = None
@@ -389,24 +387,14 @@ class Book:
 
     async def open_entailment(self) -> CrossEncoder | None:
         """The model that proves a model's sentences. None if it is missing: then a rule of terms proves less."""
+        if self.reranker:
+            return self.reranker.entailment
         async with self._model_lock:
-            return await self._find_entailment()
-
-    async def _find_entailment(self) -> CrossEncoder | None:
-        if self._entailment is None and not self._entailment_missing:
-            from bythebook.models import ENTAILMENT, ENTAILMENT_TOKENS, install
-            from bythebook.models.cross_encoder import open_cross_encoder
-
-            try:
-                model = install.find(self._settings.model_folder, ENTAILMENT)
-            except ConfigurationError as error:
-                self._entailment_missing = True
-                log("entailment_model_missing", reason=str(error))
-                return None
-            self._entailment = await self._stack.enter_async_context(
-                open_cross_encoder(model, max_tokens=ENTAILMENT_TOKENS)
-            )
-        return self._entailment
+            if self._entailment is None:
+                self._entailment = (
+                    await self._stack.enter_async_context(installed_entailment(self._settings.model_folder)),
+                )
+            return self._entailment[0]
 
     async def database(self) -> Database:
         """The open database of this book: conversations, answer log, API keys and rate limits."""
