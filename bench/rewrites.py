@@ -17,9 +17,9 @@ from statistics import fmean, median
 from time import perf_counter
 from typing import Any
 
+from bench.rewrite_terms import read_turns, term_overlap
 from bythebook.conversations.followups.rules import make_standalone
 from bythebook.evals import EvalRequest
-from bythebook.evals.followups import read_turns, term_overlap
 from bythebook.evals.metrics import mean_intervals
 from bythebook.index.terms import Bm25Terms
 from bythebook.llm.client import ChatEndpoint

@@ -148,10 +148,10 @@ def print_passages(results: Sequence[RetrievalResult]) -> None:
 
 
 def ask(
-    question: Annotated[str, typer.Argument(help="Your question.", show_default=False)],
+    question: Annotated[str, typer.Argument(help="Your question.")],
     top_k: TopK = None,
     threshold: Annotated[
-        str | None, typer.Option(help="'auto', or the minimum cosine of an answer, from 0 to 1.", show_default=False)
+        str | None, typer.Option(help="'auto', or the minimum cosine of an answer, from 0 to 1.")
     ] = None,
     show_sources: Annotated[bool, typer.Option("--show-sources", help="Also print the retrieved passages.")] = False,
     filters: FilterOption = None,
