@@ -18,6 +18,7 @@ from bythebook.qa.suggestions import _questions
         pytest.param("How to trim a wick", "How do I trim a wick?", id="how to"),
         pytest.param("3.2 How to trim a wick", "How do I trim a wick?", id="numbered"),
         pytest.param("Fog signals", "What does the book say about fog signals?", id="a subject"),
+        pytest.param("Fog Signals", "What does the book say about Fog Signals?", id="a subject with capitals"),
         pytest.param("ROS 2", "What does the book say about ROS 2?", id="a name"),
     ],
 )
@@ -26,7 +27,9 @@ def test_a_heading_becomes_a_question(heading: str, question: str) -> None:
     assert [text for text, _ in _questions(page)] == [question]
 
 
-@pytest.mark.parametrize("heading", ["", "2024", "Everything there is to know about the keeping of lamps"])
+@pytest.mark.parametrize(
+    "heading", ["", "2024", "… a lamp?", "Why does it smoke?", "Everything there is to know about the keeping of lamps"]
+)
 def test_some_headings_are_not_turned_into_questions(heading: str) -> None:
     assert list(_questions(TocEntry("https://book.example/1", "1.md", heading, ()))) == []
 

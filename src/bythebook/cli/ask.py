@@ -83,7 +83,9 @@ def answer(arguments: AskArguments, *, then: Callable[[], None] = lambda: None) 
         model=arguments.model,
         base_url=arguments.base_url,
     )
-    request = AgentRequest(arguments.question, top_k=arguments.top_k, filters=Filters.parse(arguments.filters))
+    filters = Filters.parse(arguments.filters)
+    # A command ends after one answer; opening the database would delay it. `chat` has conversations.
+    request = AgentRequest(arguments.question, top_k=arguments.top_k, filters=filters, store=False)
     begun = start_loading(settings.model_folder, GRANITE)
 
     async def work() -> None:

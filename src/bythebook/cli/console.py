@@ -89,6 +89,8 @@ def _style(text: str, code: str, stream: TextIO) -> str:
 def load_settings(**arguments: Any) -> Settings:
     loaded = Settings.load(arguments)
     register_secrets(loaded.secrets())
+    for warning in loaded.ignored:
+        say(f"warning: {warning}")
     return loaded
 
 

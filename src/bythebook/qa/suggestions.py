@@ -18,6 +18,8 @@ _MOST_CANDIDATES = 24
 """The limit of candidate questions that are checked for an answer."""
 _BATCH = 4
 """How many candidates are checked concurrently: as many as the reranker reads without a reduced budget."""
+_POINTER = re.compile(r"\b(?:it|that|this|these|those)\b", re.IGNORECASE)
+"""Words of a heading that refer to the text before it."""
 _HOW_TO = re.compile(r"how to\s+(?=\w)", re.IGNORECASE)
 
 
@@ -76,18 +78,19 @@ def _questions(page: TocEntry) -> Iterator[tuple[str, bool]]:
         text = strip_number(heading)
         if question := as_question(text):
             yield question, True
-        elif 1 <= len(text.split()) <= 4 and text[:1].isalpha():
+        elif 1 <= len(text.split()) <= 4 and text[:1].isalpha() and not text.endswith("?"):
             yield f"What does the book say about {lower_initial(text)}?", False
 
 
 def as_question(heading: str) -> str:
     """The question that a heading asks, empty if it asks none."""
     if heading.endswith("?"):
-        return heading
+        return heading if heading[:1].isalpha() and not _POINTER.search(heading) else ""
     return _HOW_TO.sub("How do I ", heading, count=1) + "?" if _HOW_TO.match(heading) else ""
 
 
 def lower_initial(heading: str) -> str:
-    """The heading as part of a sentence: a plain first word gets a small initial."""
-    word = heading.split(maxsplit=1)[0]
-    return heading[0].lower() + heading[1:] if word[1:].islower() or len(word) == 1 else heading
+    """The heading as part of a sentence: a plain first word gets a small initial, unless all words have capitals."""
+    word, *others = heading.split()
+    is_title = any(other.istitle() for other in others)
+    return heading if is_title or not (word[1:].islower() or len(word) == 1) else heading[0].lower() + heading[1:]
