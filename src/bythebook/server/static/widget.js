@@ -11,6 +11,7 @@
 
   const NAME = "by-the-book";
   const PHONE = matchMedia("(max-width: 600px)");
+  const MARGIN = 18; // pixels above a question that is scrolled to
 
   // ---------------------------------------------------------------------------------------------------- Languages
 
@@ -423,7 +424,7 @@
     /** Events between two animation frames are shown together: only the last update of each block is rendered. */
     note(delta) {
       this.coming = [...this.coming.filter(({ settled }) => settled < delta.settled), delta];
-      this.assistant.follow(() => this.write());
+      this.assistant.redraw(this);
     }
 
     write() {
@@ -700,11 +701,10 @@
     drawn() {
       const { words, chosen } = this;
       this.thread = el("div", { className: "thread", tabIndex: 0, role: "region", "aria-label": words.book });
-      this.atEnd = true;
-      this.thread.addEventListener("scroll", () => {
-        const { scrollHeight, scrollTop, clientHeight } = this.thread;
-        this.atEnd = scrollHeight - scrollTop - clientHeight < 60;
-      }, { passive: true });
+      // A reader who scrolls has taken over: the thread does not move until the next question.
+      for (const name of ["wheel", "touchmove", "pointerdown", "keydown"]) {
+        this.thread.addEventListener(name, () => { this.following = false; }, { passive: true });
+      }
       this.input = el("textarea", { rows: 1, maxLength: 1000, placeholder: words.hint, "aria-label": words.question, dir: "auto" });
       this.input.addEventListener("keydown", (event) => {
         if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -780,8 +780,9 @@
       }
       // Insert it before a question that was asked during loading.
       this.thread.prepend(...earlier);
-      if (earlier.length) this.thread.scrollTop = this.thread.scrollHeight;
-      else this.suggest();
+      this.following = true;
+      if (!earlier.length) this.suggest();
+      else if (!this.turn) this.place(earlier.at(-1));
       if (!this.turn && !this.input.value) this.input.value = this.book.recall("asking") || "";
     }
 
@@ -825,10 +826,11 @@
     async run(turn) {
       this.turn = turn;
       this.switch("stop", this.words.stop);
-      turn.node.scrollIntoView({ block: "start" });
-      this.atEnd = true;
+      this.following = true;
+      this.place(turn.node);
       this.book.remember("asking", turn.question);
       await turn.ask();
+      this.place(turn.node);
       this.switch("send", this.words.ask);
     }
 
@@ -848,14 +850,19 @@
       this.input.focus();
     }
 
-    /** Update the view in the next animation frame, and keep it scrolled to the end if it was there. */
-    follow(change) {
-      if (this.following) return;
-      this.following = requestAnimationFrame(() => {
-        this.following = undefined;
-        change();
-        if (this.atEnd) this.thread.scrollTop = this.thread.scrollHeight;
+    /** Update the view of a turn in the next animation frame. */
+    redraw(turn) {
+      if (this.drawing) return;
+      this.drawing = requestAnimationFrame(() => {
+        this.drawing = undefined;
+        turn.write();
+        this.place(turn.node);
       });
+    }
+
+    /** Scroll to the end of a turn, but never beyond its question (the browser limits it to the end). A long answer is read from its top. */
+    place(node) {
+      if (this.following) this.thread.scrollTop = node.offsetTop - MARGIN;
     }
 
     /** Announce a message to screen readers. */
@@ -969,11 +976,12 @@
     .launcher svg { width: 26px; height: 26px; }
     .pick { padding: 7px 14px; border-radius: 99px; font-size: 14px; font-weight: 500; }
 
-    .panel { display: flex; flex-direction: column; background: var(--paper); }
+    /* Clipped, not hidden: the browser must not scroll the panel itself to what is focused in it. */
+    .panel { display: flex; flex-direction: column; background: var(--paper); overflow: clip; }
     .widget .panel {
       position: fixed; inset-block-end: 88px; inset-inline-end: 20px; width: min(440px, calc(100vw - 40px));
       height: min(700px, calc(100dvh - 108px)); border: 1px solid var(--line); border-radius: 18px;
-      box-shadow: 0 2px 6px #0001, 0 18px 60px #0004; z-index: 2147483001; overflow: hidden;
+      box-shadow: 0 2px 6px #0001, 0 18px 60px #0004; z-index: 2147483001;
     }
     .left .panel { inset-inline: 20px auto; }
     .page { position: fixed; inset: 0; background: var(--paper); font-size: 16px; }
@@ -992,7 +1000,7 @@
     .small.wide:hover:enabled { border-color: var(--edge); background: var(--shade); }
     .small[aria-pressed="true"] { color: var(--link); background: var(--shade); }
 
-    .thread { flex: 1; overflow-y: auto; overscroll-behavior: contain; scrollbar-width: thin; padding: 18px; min-height: 0; }
+    .thread { position: relative; flex: 1; overflow-y: auto; overscroll-behavior: contain; scrollbar-width: thin; padding: 18px; min-height: 0; }
     .thread:focus-visible { outline-offset: -3px; }
     article { overflow-wrap: anywhere; }
     article + article { margin-block-start: 30px; }
