@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from bythebook.access.api_keys import ApiKeyStore
+    from bythebook.chunking import Chunk
     from bythebook.chunking.splitter import ChunkSizes
     from bythebook.database.engine import Database
     from bythebook.embeddings import Embedder, EmbedderId
@@ -273,15 +274,29 @@ class Book:
             asked, user_id=user_id, history=read_history(history), system_prompt=system_prompt.strip()
         )
 
-    async def introduction(self) -> Introduction:
-        """The book's name, its sections and some questions it answers. Computed once for each generation."""
-        from bythebook.qa.suggestions import introduce
+    async def introduction(self, page: str = "") -> Introduction:
+        """The book's name, its sections and some questions it answers, or those of the page with this URL.
+
+        Those of the book are computed once for each generation. They are also the result if the book has no such page.
+        """
+        from bythebook.qa.suggestions import introduce, introduce_page
 
         async with self._index_provider.snapshot() as snapshot:
+            if page and (found := await introduce_page(snapshot, self.reader, self.retriever, url=page)):
+                return found
             if self._introduced is None or self._introduced[0] != snapshot.name:
                 made = await introduce(snapshot, self.reader, self.retriever, name=self._settings.book_name)
                 self._introduced = (snapshot.name, made)
             return self._introduced[1]
+
+    async def read(self, chunk_id: str) -> tuple[Chunk, str]:
+        """The chunk with this id, and the whole text of its page. Raises NotFound."""
+        async with self._index_provider.snapshot() as snapshot:
+            found = (await snapshot.store.fetch([chunk_id])).get(chunk_id)
+            page = snapshot.catalog.get_page(found.chunk.url) if found else None
+            if found is None or page is None:
+                raise NotFound("this book has no such page any more. Ask again for the current one.")
+            return found.chunk, page.text
 
     async def conversation(self, session_id: str | None = None, *, user_id: str = "") -> Conversation:
         """The reader's conversation with this id, or a new conversation."""

@@ -90,14 +90,21 @@ def _check_watch(arguments: _IngestArguments) -> None:
 
 async def _ingest(settings: Settings, arguments: _IngestArguments) -> IngestReport:
     from bythebook.book import Book
+    from bythebook.sources.factory import open_source
+    from bythebook.sources.projects.project import Project
 
+    sources = [
+        source if "://" in source else open_source(settings.source_options(), source) for source in arguments.sources
+    ]
     async with Book.open(settings, say=say) as book:
         work = book.plan_ingest if arguments.dry_run else book.ingest
         try:
             with progress_bar() as progress:
-                return await work(
-                    *arguments.sources, progress=progress, prune=arguments.prune, rebuild=arguments.rebuild
-                )
+                report = await work(*sources, progress=progress, prune=arguments.prune, rebuild=arguments.rebuild)
+            for source in sources:
+                if isinstance(source, Project):
+                    say(source.describe())
+            return report
         except BookError as error:
             if error.stage == "embedding":
                 say("The finished embeddings are saved. Run the same command again to continue.")
@@ -150,13 +157,13 @@ def summarize(report: IngestReport, *, dry_run: bool) -> str:
 
 
 def print_omissions(report: IngestReport) -> None:
-    """Print the files that are not in the book, with the reasons."""
-    _print_some_names([f"skipped {entry.path}: {entry.reason}" for entry in report.skipped])
-    _print_some_names([f"left out {entry.path}: {entry.reason}" for entry in report.left_out])
-
-
-def _print_some_names(lines: list[str]) -> None:
-    for line in lines[:_MAX_LINES]:
-        say(line)
-    if len(lines) > _MAX_LINES:
-        say(f"... and {len(lines) - _MAX_LINES} more; --json lists them all")
+    """Print the files that are not in the book: one line for each reason."""
+    for verb, entries in (("skipped", report.skipped), ("left out", report.left_out)):
+        by_reason: dict[str, list[str]] = {}
+        for entry in entries:
+            by_reason.setdefault(entry.reason, []).append(entry.path)
+        for reason, paths in list(by_reason.items())[:_MAX_LINES]:
+            more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+            say(f"{verb} {paths[0]}{more}: {reason}")
+        if len(by_reason) > _MAX_LINES:
+            say("... and more; --json lists them all")

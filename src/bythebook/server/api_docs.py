@@ -35,9 +35,9 @@ _LIMITS = {
 }
 
 
-def content_security_policy() -> str:
-    """The Content-Security-Policy of the page: only its own style sheet."""
-    digest = base64.b64encode(hashlib.sha256(_style().encode()).digest()).decode()
+def content_security_policy(style: str) -> str:
+    """The Content-Security-Policy of a page that consists of text and this style sheet."""
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; frame-ancestors 'none'"
 
 

@@ -84,7 +84,7 @@ def mount_app(parent: FastAPI, path: str, app: FastAPI) -> None:
     run_parent = parent.router.lifespan_context
 
     @asynccontextmanager
-    async def lifespan(started: FastAPI) -> AsyncIterator[Mapping[str, Any] | None]:
+    async def lifespan(started: FastAPI) -> AsyncIterator[Any]:
         async with app.router.lifespan_context(app), run_parent(started) as state:
             yield state
 
