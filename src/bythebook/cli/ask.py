@@ -97,7 +97,9 @@ def answer(arguments: AskArguments, *, then: Callable[[], None] = lambda: None) 
         model=arguments.model,
         base_url=arguments.base_url,
     )
-    request = AgentRequest(arguments.question, top_k=arguments.top_k, filters=Filters.parse(arguments.filters))
+    filters = Filters.parse(arguments.filters)
+    # A command ends after one answer; opening the database would delay it. `chat` has conversations.
+    request = AgentRequest(arguments.question, top_k=arguments.top_k, filters=filters, store=False)
     console.require_book(settings)
     begun = start_loading(settings.model_folder, GRANITE)
 
@@ -189,7 +191,7 @@ def ask(
     ] = None,
     top_k: TopK = None,
     threshold: Annotated[
-        str | None, typer.Option(help="'auto', or the minimum cosine of an answer, from 0 to 1.", show_default=False)
+        str | None, typer.Option(help="'auto', or the minimum cosine of an answer, from 0 to 1.")
     ] = None,
     show_sources: Annotated[bool, typer.Option("--show-sources", help="Also print the retrieved passages.")] = False,
     filters: FilterOption = None,

@@ -33,9 +33,7 @@ _COMPLETED = ("/new", "/clear", "/save ", "/sources", "/history", "/help", "/exi
 
 
 def chat(
-    session: Annotated[
-        str | None, typer.Option(help="Continue the conversation with this id.", show_default=False)
-    ] = None,
+    session: Annotated[str | None, typer.Option(help="Continue the conversation with this id.")] = None,
     resume: Annotated[bool, typer.Option("--continue", help="Continue the latest conversation.")] = False,
     model: Model = None,
     base_url: BaseUrl = None,

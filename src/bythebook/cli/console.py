@@ -104,6 +104,8 @@ def _has_styles(stream: TextIO) -> bool:
 def load_settings(**arguments: Any) -> Settings:
     loaded = Settings.load(arguments)
     register_secrets(loaded.secrets())
+    for warning in loaded.ignored:
+        say(f"warning: {warning}")
     return loaded
 
 
@@ -159,14 +161,12 @@ def progress_bar() -> Iterator[Progress]:
         yield show
 
 
-DataDir = Annotated[Path | None, typer.Option(help="The folder of the book. Default: .bythebook", show_default=False)]
+DataDir = Annotated[Path | None, typer.Option(help="The folder of the book. Default: .bythebook")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-TopK = Annotated[int | None, typer.Option(help="The number of passages, 1 to 10.", show_default=False)]
-Model = Annotated[str | None, typer.Option(help="The model.", show_default=False)]
-BaseUrl = Annotated[str | None, typer.Option(help="An OpenAI-compatible URL of the model.", show_default=False)]
+TopK = Annotated[int | None, typer.Option(help="The number of passages, 1 to 10.")]
+Model = Annotated[str | None, typer.Option(help="The model.")]
+BaseUrl = Annotated[str | None, typer.Option(help="An OpenAI-compatible URL of the model.")]
 FilterOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--filter", help="Search only module=NAME, chapter=ID or url=PREFIX. May be repeated.", show_default=False
-    ),
+    typer.Option("--filter", help="Search only module=NAME, chapter=ID or url=PREFIX. May be repeated."),
 ]

@@ -16,38 +16,31 @@ _MAX_LINES = 20
 
 
 def ingest(
-    sources: Annotated[list[str], typer.Argument(help="Folders, files and sites to ingest.", show_default=False)],
+    sources: Annotated[list[str], typer.Argument(help="Folders, files and sites to ingest.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes without making them.")] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Keep running and ingest after each change.")] = False,
-    site_url: Annotated[
-        str | None, typer.Option(help="The base URL of the published pages, for links.", show_default=False)
-    ] = None,
+    site_url: Annotated[str | None, typer.Option(help="The base URL of the published pages, for links.")] = None,
     site_style: Annotated[
         str | None,
-        typer.Option(help="docusaurus, mkdocs, sphinx, mdbook or plain.", show_default=False),
+        typer.Option(help="docusaurus, mkdocs, sphinx, mdbook or plain."),
     ] = None,
     allow_private: Annotated[
         bool, typer.Option("--allow-private", help="Allow the named site on a private network.")
     ] = False,
-    site_version: Annotated[str | None, typer.Option(help="The version of a site to read.", show_default=False)] = None,
-    site_locale: Annotated[str | None, typer.Option(help="The language of a site to read.", show_default=False)] = None,
-    site_builder: Annotated[
-        str | None, typer.Option(help="The builder of a Sphinx project: html or dirhtml.", show_default=False)
-    ] = None,
+    site_version: Annotated[str | None, typer.Option(help="The version of a site to read.")] = None,
+    site_locale: Annotated[str | None, typer.Option(help="The language of a site to read.")] = None,
+    site_builder: Annotated[str | None, typer.Option(help="The builder of a Sphinx project: html or dirhtml.")] = None,
     include: Annotated[
         list[str] | None,
         typer.Option(
             help="Also read blog, pages, starter, changelog, unlisted, repository or all. May be repeated.",
-            show_default=False,
         ),
     ] = None,
     embedder: Annotated[
         str | None,
-        typer.Option(help="local, cohere:MODEL or openai:MODEL. Default: that of the index.", show_default=False),
+        typer.Option(help="local, cohere:MODEL or openai:MODEL. Default: that of the index."),
     ] = None,
-    engine: Annotated[
-        str | None, typer.Option(help="ray: parse, chunk and embed on a Ray cluster.", show_default=False)
-    ] = None,
+    engine: Annotated[str | None, typer.Option(help="ray: parse, chunk and embed on a Ray cluster.")] = None,
     prune: Annotated[bool, typer.Option("--prune", help="Remove the pages of all other sources.")] = False,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Rebuild the index from scratch.")] = False,
     data_dir: DataDir = None,

@@ -63,6 +63,9 @@ class AskRequest(RequestModel):
     stream: bool = Field(
         default=False, description="Whether to send events. `Accept: text/event-stream` has the same effect."
     )
+    store: bool = Field(
+        default=True, description="Whether a question without a session begins one. False leaves nothing behind."
+    )
 
     def to_domain(self) -> answers.AgentRequest:
         return answers.AgentRequest(**dict(self) | {"filters": self.filters.to_domain()})

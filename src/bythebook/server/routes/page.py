@@ -128,7 +128,8 @@ async def docs(request: Request) -> Response:
 @public
 async def openapi(request: Request) -> Response:
     """The OpenAPI document."""
-    return JSONResponse(request.app.openapi())
+    root_path = request.scope.get("root_path")
+    return JSONResponse(request.app.openapi() | ({"servers": [{"url": root_path}]} if root_path else {}))
 
 
 @cache
