@@ -38,7 +38,9 @@ def test_ci_runs_every_supported_version() -> None:
 @pytest.mark.parametrize(
     ("question", "passes"),
     [
-        pytest.param("- question: How often does the horn sound?\n  words: every ninety seconds\n", True, id="answered"),
+        pytest.param(
+            "- question: How often does the horn sound?\n  words: every ninety seconds\n", True, id="answered"
+        ),
         pytest.param("- question: How often does the horn sound?\n  words: every year\n", False, id="broken"),
     ],
 )

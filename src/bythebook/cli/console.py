@@ -82,9 +82,8 @@ def dim(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Inline code: coloured instead of between backticks."""
-    styled = _style(text.strip("`"), "36", sys.stdout)
-    return styled if styled != text.strip("`") else text
+    """Inline code: coloured instead of between backticks. The text around it may be bold."""
+    return f"\x1b[36m{text.strip('`')}\x1b[39m" if _has_styles(sys.stdout) else text
 
 
 def link(text: str, url: str) -> str:
