@@ -61,7 +61,7 @@ def test_the_action_runs_its_own_steps(model_folder: Path, tmp_path: Path, quest
             for name, value in step.get("env", {}).items()
         }
         done = subprocess.run(
-            ["bash", "-eo", "pipefail", "-c", step["run"]],
+            ["/bin/bash", "-eo", "pipefail", "-c", step["run"]],
             cwd=tmp_path, env=environment | given, capture_output=True, text=True, check=False, timeout=300,
         )  # fmt: skip
         codes.append(done.returncode)

@@ -112,7 +112,7 @@ def require_book(settings: Settings) -> None:
     """Raise NotFound if there is no book on this disk, before anything is downloaded or loaded."""
     folder = settings.data_dir
     if not settings.qdrant_url and not any((folder / name).exists() for name in ("index/CURRENT", "attached.json")):
-        raise NotFound(f"there is no book in {str(folder)!r} yet. Run 'bythebook ingest FOLDER' first.")
+        raise NotFound(f"there is no book yet in {str(folder)!r}. Run 'bythebook ingest FOLDER' first.")
 
 
 def print_table(rows: Sequence[tuple[str, ...]]) -> None:
