@@ -101,7 +101,7 @@ async def introduce_page(
     at = next((number for number, page in enumerate(pages) if page.url in forms), None)
     if at is None:
         return None
-    neighbours = [*pages[at + 1 : at + 3], *pages[max(0, at - 2) : at]]
+    neighbours = [*pages[at + 1 : at + 4], *pages[max(0, at - 3) : at]]
     drafted = [*list_candidates(snapshot, pages[at : at + 1]), *list_candidates(snapshot, neighbours)]
     candidates = list(dict.fromkeys(drafted))[:_MOST_OF_PAGE]
     name = snapshot.catalog.get_fact(NAME_FACT)

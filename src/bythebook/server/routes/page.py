@@ -81,16 +81,17 @@ async def read(request: Request, context: ContextDep, chunk_id: UUID, start: int
     """The page of the book that has this chunk, as text. The characters from `start` to `end` of it are marked."""
     if not context.settings.page_token:  # With one, everybody may ask on the chat page.
         await context.authenticator.authenticate(request.scope, request.headers)
-    chunk, text = await context.book.read(str(chunk_id))
+    chunk, text, headings = await context.book.read(str(chunk_id))
     quote = (chunk.start + start, min(chunk.start + end, chunk.end))
     values = {
         "book": context.settings.book_name or "By the Book",
         "title": title_with_page(chunk.title, anchor=chunk.anchor),
-        "source": chunk.url,
+        "source": "" if chunk.url.startswith("file:") else chunk.url,
     }
     style = _file("read.css")
     escaped = {name: escape(value) for name, value in values.items()} | {"style": style}
-    rendered = await asyncio.to_thread(render_page, text, quote)
+    rendered = await asyncio.to_thread(render_page, text, quote, headings=headings)
+    rendered = rendered.removeprefix(f"<h2>{escape(chunk.title)}</h2>\n")
     headers = {
         "content-security-policy": content_security_policy(style),
         "cache-control": "private, no-cache",
