@@ -289,14 +289,15 @@ class Book:
                 self._introduced = (snapshot.name, made)
             return self._introduced[1]
 
-    async def read(self, chunk_id: str) -> tuple[Chunk, str]:
-        """The chunk with this id, and the whole text of its page. Raises NotFound."""
+    async def read(self, chunk_id: str) -> tuple[Chunk, str, frozenset[str]]:
+        """The chunk with this id, the whole text of its page and the headings in it. Raises NotFound."""
         async with self._index_provider.snapshot() as snapshot:
             found = (await snapshot.store.fetch([chunk_id])).get(chunk_id)
             page = snapshot.catalog.get_page(found.chunk.url) if found else None
             if found is None or page is None:
                 raise NotFound("this book has no such page any more. Ask again for the current one.")
-            return found.chunk, page.text
+            chunks = snapshot.catalog.chunks_of_pages([page.url])
+            return found.chunk, page.text, frozenset(title for chunk in chunks for title in chunk.headings.split(" > "))
 
     async def conversation(self, session_id: str | None = None, *, user_id: str = "") -> Conversation:
         """The reader's conversation with this id, or a new conversation."""

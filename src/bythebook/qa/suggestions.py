@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from bythebook.chunking.spans import SpanKind, split_spans
@@ -103,11 +104,10 @@ async def introduce_page(
     at = next((number for number, page in enumerate(pages) if page.url in forms), None)
     if at is None:
         return None
-    neighbours = [*pages[at + 1 : at + 3], *pages[max(0, at - 2) : at]]
-    drafted = [*list_candidates(snapshot, pages[at : at + 1]), *list_candidates(snapshot, neighbours)]
-    candidates = list(dict.fromkeys(drafted))[:_MOST_OF_PAGE]
+    neighbours = [*pages[at + 1 : at + 4], *pages[max(0, at - 3) : at]]
+    candidates = [*list_candidates(snapshot, pages[at : at + 1]), *list_candidates(snapshot, neighbours)]
     name = snapshot.catalog.get_fact(NAME_FACT)
-    questions = await _keep_answerable(snapshot, embedder, retriever, candidates, name=name)
+    questions = await _keep_answerable(snapshot, embedder, retriever, candidates[:_MOST_OF_PAGE], name=name)
     return Introduction(pages[at].title, (), questions, pages[at].url)
 
 
@@ -118,9 +118,8 @@ def list_candidates(snapshot: IndexSnapshot, pages: Sequence[TocEntry]) -> list[
     """
     front = snapshot.catalog.get_fact(FRONT_FACT)
     pages = sorted(pages, key=lambda page: (page.url == front, -len(page.headings), page.url))[:_MOST_PAGES]
-    by_page = [list(dict.fromkeys(_questions(snapshot, page))) for page in pages]
-    rounds = max(map(len, by_page), default=0)
-    return list(dict.fromkeys(page[turn] for turn in range(rounds) for page in by_page if turn < len(page)))
+    turns = zip_longest(*(_questions(snapshot, page) for page in pages), fillvalue="")
+    return list(dict.fromkeys(question for turn in turns for question in turn if question))
 
 
 def _questions(snapshot: IndexSnapshot, page: TocEntry) -> list[str]:

@@ -275,6 +275,7 @@
         body: body && JSON.stringify(body),
       });
       if (response.ok) return response;
+      if (response.status === 403) console.warn(`By the Book: the token of this page is not for ${location.origin}. Create one with 'bythebook keys create --site ${location.origin}'.`);
       // A response of a proxy is not an ErrorResponse and has no message for readers.
       throw new Refused(await response.json().catch(() => ({})));
     }
