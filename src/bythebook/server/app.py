@@ -10,6 +10,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -63,6 +64,7 @@ def create_app(book: Book, settings: Settings) -> FastAPI:
         middleware=[
             Middleware(middleware.TelemetryMiddleware),
             Middleware(middleware.HeadMiddleware),
+            Middleware(GZipMiddleware, compresslevel=5),
             Middleware(middleware.CorsMiddleware, authenticator=authenticator),
             Middleware(middleware.ErrorMiddleware),
             Middleware(middleware.TrustedHostMiddleware, host=settings.host, allowed=settings.allowed_hosts),
@@ -84,7 +86,7 @@ def mount_app(parent: FastAPI, path: str, app: FastAPI) -> None:
     run_parent = parent.router.lifespan_context
 
     @asynccontextmanager
-    async def lifespan(started: FastAPI) -> AsyncIterator[Mapping[str, Any] | None]:
+    async def lifespan(started: FastAPI) -> AsyncIterator[Any]:
         async with app.router.lifespan_context(app), run_parent(started) as state:
             yield state
 
