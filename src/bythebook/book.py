@@ -20,7 +20,6 @@ from bythebook.embeddings.local import DEFAULT_MODEL, LOCAL_MODELS, LocalEmbedde
 from bythebook.embeddings.remote import open_remote_embedder
 from bythebook.errors import (
     BookError,
-    ConfigurationError,
     DeadlineExceeded,
     InputError,
     NotFound,
@@ -37,10 +36,10 @@ from bythebook.models.install import download, is_installed
 from bythebook.qa.pipeline import AnswerPipeline, read_answer
 from bythebook.qa.request import StageTimer
 from bythebook.qa.turn_recorder import new_conversation
-from bythebook.retrieval.reranker import installed_reranker
+from bythebook.retrieval.reranker import installed_entailment, installed_reranker
 from bythebook.retrieval.retriever import Retriever
 from bythebook.settings import Settings
-from bythebook.telemetry import active_listeners, install_listeners, log
+from bythebook.telemetry import active_listeners, install_listeners
 from bythebook.telemetry.logging import LoggingListener, configure_logging
 from bythebook.upstream.deadline import Deadline
 
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
 
     from bythebook.access.api_keys import ApiKeyStore
     from bythebook.admin import BookStatus
+    from bythebook.chunking import Chunk
     from bythebook.chunking.splitter import ChunkSizes
     from bythebook.database.engine import Database
     from bythebook.embeddings import Embedder, EmbedderId
@@ -123,8 +123,8 @@ class Book:
         self._stack = AsyncExitStack()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._generator: AnswerGenerator | None = None
-        self._entailment: CrossEncoder | None = None
-        self._entailment_missing = False
+        self._entailment: tuple[CrossEncoder | None] | None = None
+        """Opened apart from the reranker, if that is missing."""
         self._introduced: tuple[str, Introduction] | None = None
         self._database: Database | None = None
         self._conversations: Conversations | None = None
@@ -357,15 +357,29 @@ class Book:
         cap = self._settings.excerpt_characters
         return make_tool(SearchToolHandler(search, GenerationResult(), sys.maxsize, cap, sys.maxsize).answer)
 
-    async def introduction(self) -> Introduction:
-        """The book's name, its sections and some questions it answers. Computed once for each generation."""
-        from bythebook.qa.suggestions import introduce
+    async def introduction(self, page: str = "") -> Introduction:
+        """The book's name, its sections and some questions it answers, or those of the page with this URL.
+
+        Those of the book are computed once for each generation. They are also the result if the book has no such page.
+        """
+        from bythebook.qa.suggestions import introduce, introduce_page
 
         async with self.snapshot() as snapshot:
+            if page and (found := await introduce_page(snapshot, self.reader, self.retriever, url=page)):
+                return found
             if self._introduced is None or self._introduced[0] != snapshot.name:
                 made = await introduce(snapshot, self.reader, self.retriever, name=self._settings.book_name)
                 self._introduced = (snapshot.name, made)
             return self._introduced[1]
+
+    async def read(self, chunk_id: str) -> tuple[Chunk, str]:
+        """The chunk with this id, and the whole text of its page. Raises NotFound."""
+        async with self._index_provider.snapshot() as snapshot:
+            found = (await snapshot.store.fetch([chunk_id])).get(chunk_id)
+            page = snapshot.catalog.get_page(found.chunk.url) if found else None
+            if found is None or page is None:
+                raise NotFound("this book has no such page any more. Ask again for the current one.")
+            return found.chunk, page.text
 
     async def conversation(self, session_id: str | None = None, *, user_id: str = "") -> Conversation:
         """The reader's conversation with this id, or a new conversation."""
@@ -491,24 +505,14 @@ class Book:
 
     async def open_entailment(self) -> CrossEncoder | None:
         """The model that proves a model's sentences. None if it is missing: then a rule of terms proves less."""
+        if self.reranker:
+            return self.reranker.entailment
         async with self._model_lock:
-            return await self._find_entailment()
-
-    async def _find_entailment(self) -> CrossEncoder | None:
-        if self._entailment is None and not self._entailment_missing:
-            from bythebook.models import ENTAILMENT, ENTAILMENT_TOKENS, install
-            from bythebook.models.cross_encoder import open_cross_encoder
-
-            try:
-                model = install.find(self._settings.model_folder, ENTAILMENT)
-            except ConfigurationError as error:
-                self._entailment_missing = True
-                log("entailment_model_missing", reason=str(error))
-                return None
-            self._entailment = await self._stack.enter_async_context(
-                open_cross_encoder(model, max_tokens=ENTAILMENT_TOKENS)
-            )
-        return self._entailment
+            if self._entailment is None:
+                self._entailment = (
+                    await self._stack.enter_async_context(installed_entailment(self._settings.model_folder)),
+                )
+            return self._entailment[0]
 
     async def database(self) -> Database:
         """The open database of this book: conversations, answer log, API keys and rate limits."""

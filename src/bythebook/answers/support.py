@@ -49,6 +49,8 @@ _NEAR = 0.4
 """The least coverage of a quote that is shown in place of a claim."""
 
 
+_OBJECTION = 3.0
+"""What an objection takes from the log-odds."""
 _MARKUP = re.compile(r"[`*]")
 
 
@@ -165,11 +167,14 @@ class Support:
 
     @property
     def confidence(self) -> float:
-        """Probability that the quotes support the claim. An objection halves it and keeps it below the cutoff."""
+        """Probability that the quotes support the claim. An objection lowers it, below the cutoff."""
         if not self.quotes:
             return 0.0
-        sure = self.rule.confidence(self.features)
-        return min(sure / 2, self.rule.cutoff / 2) if self.objection else sure
+        if self.objection:
+            return min(
+                replace(self.rule, bias=self.rule.bias - _OBJECTION).confidence(self.features), self.rule.cutoff / 2
+            )
+        return self.rule.confidence(self.features)
 
     @property
     def holds(self) -> bool:

@@ -10,7 +10,7 @@ from bythebook.index import Filters
 
 
 def search(
-    query: Annotated[str, typer.Argument(help="The search query.", show_default=False)],
+    query: Annotated[str, typer.Argument(help="The search query.")],
     top_k: Annotated[int | None, typer.Option(help="The number of passages, 1 to 20.", show_default=False)] = None,
     threshold: Annotated[float, typer.Option(help="The minimum cosine of a passage.")] = 0.0,
     filters: FilterOption = None,

@@ -25,7 +25,6 @@ from bythebook.errors import BookError, DeadlineExceeded, Unavailable
 from bythebook.llm import GenerationResult, GenerationStarted
 from bythebook.qa.instrumentation import instrument
 from bythebook.qa.request import RequestContext, Stage, StageTimer
-from bythebook.qa.suggestions import propose_questions
 from bythebook.qa.turn_recorder import TurnContext, TurnRecorder, record_first_turn
 from bythebook.retrieval.entries import look_up, put_first
 from bythebook.retrieval.evidence import Evidence, score_evidence
@@ -50,8 +49,6 @@ if TYPE_CHECKING:
 
 _REWRITE_SHARE = 0.3
 """The share of the time to the first token that a model may use to rewrite a follow-up."""
-_SUGGESTED = 3
-"""The number of questions in the reply to small talk."""
 
 
 async def no_generator() -> AnswerGenerator | None:
@@ -213,10 +210,10 @@ class AnswerPipeline:
         if context.small_talk is None:
             return context.finish(Outcome.CLARIFY, CLARIFY)
         # Checking that the book answers them may take longer than the reader waits.
-        questions = propose_questions(context.snapshot)[:_SUGGESTED]
+        questions: tuple[str, ...] = ()
         with suppress(BookError):
             async with context.timer.limit(Stage.SEARCHING):
-                questions = (await self.suggest_questions())[:_SUGGESTED] or questions
+                questions = await self.suggest_questions()
         return context.finish(Outcome.CLARIFY, context.small_talk.reply(questions), questions=questions)
 
     async def _retrieve_passages(self, context: RequestContext) -> None:
