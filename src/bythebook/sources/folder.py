@@ -14,11 +14,11 @@ from typing import TypeAlias, TypeVar
 from urllib.parse import quote
 
 from bythebook.errors import InputError
-from bythebook.sources import ListedPage, Page, SkippedPage, Unreadable, readers
+from bythebook.sources import ListedPage, Page, SkippedPage, Unreadable
 from bythebook.sources.document import ParsedDocument, compose
 from bythebook.sources.projects import DEFAULT_SLUGS, SlugOptions, Style, detect_style, is_build_output
 from bythebook.sources.readers import find_format
-from bythebook.sources.readers.sandbox import Sandbox, may_be_slow
+from bythebook.sources.readers.sandbox import Sandbox
 from bythebook.sources.urls import is_index, page_url, strip_number_prefix
 
 T = TypeVar("T")
@@ -199,10 +199,7 @@ class Folder:
 
     def _parse_text(self, file: Path, suffix: str) -> ParsedDocument:
         text, slugs = self._preprocess(decode_text(file.read_bytes()), file)
-        document_format = find_format(suffix, style=self._style)
-        is_slow = document_format is not None and document_format.parses_html and may_be_slow(text)
-        read = self._sandbox.read_text if is_slow else readers.read
-        return read(text, suffix=suffix, style=self._style, slugs=slugs)
+        return self._sandbox.read_text(text, suffix=suffix, style=self._style, slugs=slugs)
 
     def _title(self, path: PurePosixPath) -> str:
         name = path.parent.name if is_index(path) and path.parent.name else path.stem
