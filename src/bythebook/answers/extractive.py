@@ -17,6 +17,7 @@ from bythebook.answers.blocks import Section, join_section
 from bythebook.chunking.spans import Span, SpanKind, find_open_fence
 from bythebook.index.terms import weighted_overlap
 from bythebook.retrieval import to_citation
+from bythebook.retrieval.entries import defines, find_needed_words
 from bythebook.retrieval.evidence import definition_pattern
 from bythebook.retrieval.text_fragments import build_link
 from bythebook.sources import BlockKind
@@ -40,8 +41,12 @@ _UNIT_CHARACTERS = 420
 """The most it reads of one unit."""
 _RANK_STEP = 0.5
 """What a unit of the next section must score more than one of the section before it, in logits."""
+_DEFINING = 3.0
+"""What a unit is worth more that defines the term of the question, in logits."""
 _MAX_WORDS = 150
 """About the longest prose of an answer, without code and tables."""
+_MAX_CODE_LINES, _WHOLE_LINES = 40, 8
+"""The most lines of code in a block that is extended, and the lines of a whole example."""
 _LONGEST_LIST, _LONGEST_TABLE = 12, 8
 _SHORT_LIST_WORDS = 60
 """A list of more items is shown whole if it has no more words than this."""
@@ -100,8 +105,9 @@ _ASKS = re.compile(
 _MAX_NAME_WORDS = 4
 
 
+_EXAMPLE_SHAPE = QuestionShape(code=3.0, words=0)
 _SHAPES = (
-    (_EXAMPLE, QuestionShape(code=3.0, words=0)),
+    (_EXAMPLE, _EXAMPLE_SHAPE),
     (_ERROR, QuestionShape(code=0.5, words=70)),
     (_CODE, QuestionShape(code=1.0, words=30)),
     (_VALUE, QuestionShape(code=0.0, words=0)),
@@ -190,7 +196,12 @@ async def compose_answer(reader: AnswerReader, results: Sequence[RetrievalResult
     if not scored:
         return None
     best = max(scored, key=lambda piece: piece.score)
-    if reader.certain and reader.is_named(best.section):
+    needed = find_needed_words(reader.question)
+    if needed and not any(needed.search(best.section.block_text(index)) for index in best.unit):
+        return None
+    if defines(best.text, definition_pattern(reader.question)):
+        shape = shape._replace(front=False)
+    elif (reader.certain or shape.front) and reader.is_named(best.section):
         shape = shape._replace(words=max(shape.words, _FRONT_WORDS), front=True)
     elif reader.overlap(best.section.headings[-1]) < _SAME_NAME:
         shape = shape._replace(front=False)
@@ -285,9 +296,15 @@ def _prior(reader: AnswerReader, piece: _Piece, shape: QuestionShape) -> float:
     has_code = any(block.kind is BlockKind.CODE for block in blocks)
     prior = -_RANK_STEP * piece.rank
     if has_code:
-        prior += shape.code
+        # A reader who asks for an example wants a whole one.
+        whole = min(_code_lines(piece.section, piece.unit), _WHOLE_LINES) / _WHOLE_LINES
+        prior += shape.code + (whole if shape is _EXAMPLE_SHAPE else 0.0)
+    if defines(piece.text, definition_pattern(reader.question)):
+        prior += _DEFINING
+    if (needed := find_needed_words(reader.question)) and not needed.search(piece.text):
+        prior -= 3.0
     if reader.is_named(piece.section):
-        worth, step, front = _CERTAIN if reader.certain else _NAMED
+        worth, step, front = _CERTAIN if reader.certain or shape.front else _NAMED
         prior += worth - step * piece.rank + (front if 0 in piece.unit else 0.0)
     elif 0 in piece.unit and reader.overlap(" ".join(piece.section.headings[-1:])) >= _SAME_NAME:
         prior += 2.0 if shape.front else 1.0
@@ -314,10 +331,17 @@ def _extend_unit(section: Section, unit: tuple[int, ...], shape: QuestionShape) 
         wants_words = _words(section, chosen) < shape.words and (shape.code or not brings_code)
         if not (wants_words or (wants_code and brings_code)):
             break
-        if _words(section, [*chosen, *following]) > _MAX_WORDS:
+        together = [*chosen, *following]
+        if _words(section, together) > _MAX_WORDS or _code_lines(section, together) > _MAX_CODE_LINES:
             break
         chosen.extend(following)
     return chosen
+
+
+def _code_lines(section: Section, blocks: Sequence[int]) -> int:
+    return sum(
+        section.block_text(index).count("\n") for index in blocks if section.blocks[index].kind is BlockKind.CODE
+    )
 
 
 _LEANS = re.compile(
