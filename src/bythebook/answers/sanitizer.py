@@ -37,7 +37,7 @@ from bythebook.retrieval import RetrievalResult
 
 # Our private-use citation marks, and invisible characters that could hide instructions.
 _FORBIDDEN = re.compile(
-    "[\U000f0000-\U000fffff\u0000-\u0008\u000b-\u001f\u007f\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]"
+    "[\U000f0000-\U000fffff\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
 )
 # A citation mark ends a word: the text after it is checked together with the text before it.
 _WORD = re.compile(rf"[^\s\\`!\[(<【|{SUPERSCRIPT_DIGITS}\U000f0000-\U000fffff]+")

@@ -14,6 +14,7 @@ from typing import TypeAlias, TypeVar
 from urllib.parse import quote
 
 from bythebook.errors import InputError
+from bythebook.serialization import CONTROL
 from bythebook.sources import ListedPage, Page, SkippedPage, Unreadable
 from bythebook.sources.document import ParsedDocument, compose
 from bythebook.sources.projects import DEFAULT_SLUGS, SlugOptions, Style, detect_style, is_build_output
@@ -28,6 +29,7 @@ MAX_TEXT_BYTES = 20_000_000
 MAX_DOCUMENT_BYTES = 200_000_000
 """Maximum size of a binary document. Most of a PDF is images and fonts."""
 
+_BAD_NAME = "its name is not valid UTF-8, or has control characters; rename it"
 _UNSUPPORTED = {
     ".doc": "an old Word file",
     ".odt": "OpenDocument",
@@ -117,6 +119,8 @@ class Folder:
             return [SkippedPage(document.path, str(exc))]
         return [
             ListedPage(f"{document.url}#{quote(chapter)}", f"{document.path}/{chapter}", document.stamp)
+            if printable_path(PurePosixPath(chapter)) == chapter
+            else SkippedPage(f"{document.path}/{printable_path(PurePosixPath(chapter))}", _BAD_NAME)
             for chapter in chapters
         ]
 
@@ -164,7 +168,7 @@ class Folder:
             raise Unreadable("there is no text in it")
         return Page(
             url=listed.url,
-            title=document.title or self._title(path),
+            title=" ".join((document.title or self._title(path)).split()),
             text=text,
             blocks=blocks,
             module_name=document.module_name or module_from_path(path),
@@ -289,7 +293,7 @@ def _walk(
         if _is_ignored(entry, style):
             continue
         if printable_path(path) != str(path):
-            yield SkippedPage(printable_path(path), "its name is not valid UTF-8; rename it")
+            yield SkippedPage(printable_path(path), _BAD_NAME)
             continue
         yield from _walk_entry(entry, path, style=style, ancestors=ancestors)
 
@@ -345,8 +349,9 @@ def _sort_key(entry: os.DirEntry[str]) -> tuple[bool, list[tuple[str, int]], str
 
 
 def printable_path(path: PurePosixPath) -> str:
-    """A path that can be printed, with invalid bytes escaped."""
-    return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
+    """A path that can be printed, with invalid bytes and control characters escaped."""
+    text = str(path).encode("utf-8", "backslashreplace").decode("utf-8")
+    return re.sub(rf"[\n\t]|{CONTROL.pattern}", lambda found: repr(found[0])[1:-1], text)
 
 
 _BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
