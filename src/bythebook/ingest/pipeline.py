@@ -7,6 +7,7 @@ generation of the index.
 import asyncio
 import json
 import shutil
+import sqlite3
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
 from contextlib import ExitStack, aclosing, closing
@@ -233,7 +234,7 @@ def _check_rebuild_sources(generations: Generations, sources: Sequence[PageSourc
     try:
         with generations.reading() as folder, closing(Catalog.open(folder / CATALOG_FILE)) as catalog:
             known = catalog.page_counts()
-    except BookError:
+    except (BookError, sqlite3.Error):
         return  # There is no book, or it is damaged. A rebuild repairs it.
     given = {source.name for source in sources}
     if others := [name for name in known if name not in given]:
