@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from bythebook.answers import AgentRequest, AgentResponse, Event
-from bythebook.conversations import Conversation, Conversations, Message
+from bythebook.conversations import Conversation, Conversations
 from bythebook.embeddings.cache import CachedEmbedder
 from bythebook.embeddings.local import DEFAULT_MODEL, LOCAL_MODELS, LocalEmbedder, ModelFolder, installed_embedder
 from bythebook.embeddings.remote import open_remote_embedder
 from bythebook.errors import (
-    ConfigurationError,
     DeadlineExceeded,
     NotFound,
     QdrantConnectionError,
@@ -28,12 +28,13 @@ from bythebook.feedback import AnswerLogEntry, Feedback, GapReport, Rating, answ
 from bythebook.index import NO_FILTERS, Filters
 from bythebook.index.backends import IngestWorkspace, open_backend
 from bythebook.index.provider import IndexProvider, IndexSnapshot
+from bythebook.llm.prompts import read_history
 from bythebook.models.install import download, is_installed
-from bythebook.qa.pipeline import AnswerPipeline
+from bythebook.qa.pipeline import AnswerPipeline, read_answer
 from bythebook.qa.request import StageTimer
-from bythebook.retrieval.reranker import installed_reranker
+from bythebook.qa.turn_recorder import new_conversation
+from bythebook.retrieval.reranker import installed_entailment, installed_reranker
 from bythebook.retrieval.retriever import Retriever
-from bythebook.telemetry import log
 from bythebook.upstream.deadline import Deadline
 
 if TYPE_CHECKING:
@@ -42,8 +43,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from bythebook.access.api_keys import ApiKeyStore
+    from bythebook.chunking import Chunk
     from bythebook.chunking.splitter import ChunkSizes
-    from bythebook.conversations.followups import Exchange
     from bythebook.database.engine import Database
     from bythebook.embeddings import Embedder, EmbedderId
     from bythebook.feedback.ratings import RatingStore
@@ -79,12 +80,6 @@ def _ignore_message(_text: str) -> None:
     """For callers that show no messages."""
 
 
-def _request(request: AgentRequest | str, session_id: str | None = None) -> AgentRequest:
-    if isinstance(request, str):
-        return AgentRequest(request, session_id=session_id)
-    return request if session_id is None else replace(request, session_id=session_id)
-
-
 class Book:
     """A book that can be ingested, searched and asked. Use it as `async with Book.open(settings) as book`."""
 
@@ -96,8 +91,8 @@ class Book:
         self._pending_session = pending_session
         self._stack = AsyncExitStack()
         self._generator: AnswerGenerator | None = None
-        self._entailment: CrossEncoder | None = None
-        self._entailment_missing = False
+        self._entailment: tuple[CrossEncoder | None] | None = None
+        """Opened apart from the reranker, if that is missing."""
         self._introduced: tuple[str, Introduction] | None = None
         self._database: Database | None = None
         self._conversations: Conversations | None = None
@@ -232,9 +227,26 @@ class Book:
             )
             return found.context
 
-    async def ask(self, request: AgentRequest | str, *, user_id: str = "") -> AgentResponse:
-        """An answer from the book's own sentences, or a refusal. `user_id` is the owner of the session."""
-        return await self._pipeline.ask(_request(request), user_id=user_id)
+    async def ask(
+        self,
+        request: AgentRequest | str,
+        *,
+        session_id: str | None = None,
+        user_id: str = "",
+        history: Sequence[Mapping[str, Any]] = (),
+        filters: Filters | Mapping[str, str] = NO_FILTERS,
+        system_prompt: str = "",
+    ) -> AgentResponse:
+        """An answer that the book proves, a refusal, or a question back. The arguments are those of `stream`."""
+        events = self.stream(
+            request,
+            session_id=session_id,
+            user_id=user_id,
+            history=history,
+            filters=filters,
+            system_prompt=system_prompt,
+        )
+        return await read_answer(events)
 
     def stream(
         self,
@@ -242,35 +254,56 @@ class Book:
         *,
         session_id: str | None = None,
         user_id: str = "",
-        history: Sequence[Exchange] = (),
+        history: Sequence[Mapping[str, Any]] = (),
+        filters: Filters | Mapping[str, str] = NO_FILTERS,
+        system_prompt: str = "",
     ) -> AsyncGenerator[Event]:
         """The events of a question. The last one is AnswerCompleted.
 
-        A question with a session has the history of its session. For one without, the caller may pass a history.
+        `session_id` continues a session of `user_id`. Without one, `history` has the earlier messages in the format of
+        OpenAI, and nothing is stored. `system_prompt` replaces the setting of this name for one answer.
         """
-        return self._pipeline.stream(_request(request, session_id), user_id=user_id, history=history)
+        asked = AgentRequest(request) if isinstance(request, str) else request
+        asked = replace(
+            asked,
+            session_id=session_id or asked.session_id,
+            filters=Filters.from_mapping(filters) if isinstance(filters, Mapping) else filters or asked.filters,
+            store=asked.store and self._settings.store_sessions and not history,
+        )
+        return self._pipeline.stream(
+            asked, user_id=user_id, history=read_history(history), system_prompt=system_prompt.strip()
+        )
 
-    async def introduction(self) -> Introduction:
-        """The book's name, its sections and some questions it answers. Computed once for each generation."""
-        from bythebook.qa.suggestions import introduce
+    async def introduction(self, page: str = "") -> Introduction:
+        """The book's name, its sections and some questions it answers, or those of the page with this URL.
+
+        Those of the book are computed once for each generation. They are also the result if the book has no such page.
+        """
+        from bythebook.qa.suggestions import introduce, introduce_page
 
         async with self._index_provider.snapshot() as snapshot:
+            if page and (found := await introduce_page(snapshot, self.reader, self.retriever, url=page)):
+                return found
             if self._introduced is None or self._introduced[0] != snapshot.name:
                 made = await introduce(snapshot, self.reader, self.retriever, name=self._settings.book_name)
                 self._introduced = (snapshot.name, made)
             return self._introduced[1]
 
+    async def read(self, chunk_id: str) -> tuple[Chunk, str]:
+        """The chunk with this id, and the whole text of its page. Raises NotFound."""
+        async with self._index_provider.snapshot() as snapshot:
+            found = (await snapshot.store.fetch([chunk_id])).get(chunk_id)
+            page = snapshot.catalog.get_page(found.chunk.url) if found else None
+            if found is None or page is None:
+                raise NotFound("this book has no such page any more. Ask again for the current one.")
+            return found.chunk, page.text
+
     async def conversation(self, session_id: str | None = None, *, user_id: str = "") -> Conversation:
         """The reader's conversation with this id, or a new conversation."""
-        from bythebook.llm.context_budget import count_tokens
-        from bythebook.llm.prompts import build_instructions
-
         conversations = await self._open_conversations()
         if session_id is not None:
             return await conversations.load(session_id, user_id=user_id)
-        config = self._agent_config
-        system = Message("system", build_instructions(config.system_prompt)).with_token_count(count_tokens)
-        conversation = Conversation([system], user_id=user_id, model=config.model, max_history=config.max_history)
+        conversation = new_conversation(self._agent_config, user_id=user_id)
         await conversations.create(conversation)
         return conversation
 
@@ -389,24 +422,14 @@ class Book:
 
     async def open_entailment(self) -> CrossEncoder | None:
         """The model that proves a model's sentences. None if it is missing: then a rule of terms proves less."""
+        if self.reranker:
+            return self.reranker.entailment
         async with self._model_lock:
-            return await self._find_entailment()
-
-    async def _find_entailment(self) -> CrossEncoder | None:
-        if self._entailment is None and not self._entailment_missing:
-            from bythebook.models import ENTAILMENT, ENTAILMENT_TOKENS, install
-            from bythebook.models.cross_encoder import open_cross_encoder
-
-            try:
-                model = install.find(self._settings.model_folder, ENTAILMENT)
-            except ConfigurationError as error:
-                self._entailment_missing = True
-                log("entailment_model_missing", reason=str(error))
-                return None
-            self._entailment = await self._stack.enter_async_context(
-                open_cross_encoder(model, max_tokens=ENTAILMENT_TOKENS)
-            )
-        return self._entailment
+            if self._entailment is None:
+                self._entailment = (
+                    await self._stack.enter_async_context(installed_entailment(self._settings.model_folder)),
+                )
+            return self._entailment[0]
 
     async def database(self) -> Database:
         """The open database of this book: conversations, answer log, API keys and rate limits."""
@@ -429,9 +452,12 @@ class Book:
 
     async def prepare(self) -> None:
         """Open the answer generator and the database now, so that the first question does not wait for them."""
+        from bythebook.llm.context_budget import count_tokens
+
         if await self._open_generator():
             await self.open_entailment()
         await self._open_conversations()
+        await asyncio.to_thread(count_tokens, "")
 
     def snapshot(self) -> AbstractAsyncContextManager[IndexSnapshot]:
         """The current generation of the index, open until the context ends."""

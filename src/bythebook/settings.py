@@ -6,6 +6,7 @@ and the check in `_CHECKS` if it has one.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -25,6 +26,7 @@ from bythebook.embeddings.config import (
 )
 from bythebook.errors import ConfigurationError, InputError
 from bythebook.llm.config import ALIASES, BOUNDS, AgentConfig, Followups, Unsupported
+from bythebook.llm.prompts import SYSTEM
 from bythebook.llm.providers import NO_KEY_NEEDED, Mode
 from bythebook.serialization import to_json
 
@@ -32,10 +34,14 @@ if TYPE_CHECKING:
     from bythebook.index.backends import IndexConfig
     from bythebook.sources.factory import SourceOptions
 
+logger = logging.getLogger(__name__)
 
 PREFIX = "BYTHEBOOK_"
 FILE = "bythebook.toml"
 DOTENV = ".env"
+
+_SERVICE_ADDRESS = re.compile(r"(?:tcp|udp|sctp)://")
+"""Kubernetes sets the variable of the port of a service to its address."""
 
 _ASSIGNMENT = re.compile(
     r"""\s*(?:export\s+)?(?P<name>\w+)\s*=\s*(?:(?P<mark>["'])(?P<quoted>.*)(?P=mark)|(?P<plain>.*?))\s*(?:(?<=\s)\#.*)?"""
@@ -207,11 +213,16 @@ class Settings:
     heartbeat_seconds: float = _setting(
         15.0, "The interval of comments in an idle event stream, in seconds.", minimum=0.05, maximum=3600.0
     )
+    store_sessions: bool = _setting(
+        True,
+        "Begin a session for a question without one, so that it can be followed up. off: store only named sessions.",
+    )
     session_days: float = _setting(
-        0.0, "The number of idle days after which a session is deleted. 0: never.", minimum=0, maximum=36500
+        30.0, "The number of idle days after which a session is deleted. 0: never.", minimum=0, maximum=36500
     )
     host: str = _setting("127.0.0.1", "The address the server listens on. 0.0.0.0: all interfaces.")
     port: int = _setting(8000, "The port the server listens on. 0: any free port.", minimum=0, maximum=65535)
+    root_path: str = _setting("", "The path of the server behind a reverse proxy, such as /book.")
     workers: int = _setting(1, "The number of server processes.", minimum=1, maximum=64)
     shutdown_seconds: float = _setting(
         8.0, "How long a shutdown waits for running answers, in seconds.", minimum=0.0, maximum=600.0
@@ -219,20 +230,32 @@ class Settings:
     log_level: LogLevel = _setting("info", "The minimum level of logged events.")
     log_format: LogFormat = _setting("json", "The log format: one JSON object per line, or text.")
     log_content: bool = _setting(False, "Include questions and answers in the log.")
+    verbose: bool = _setting(False, "Log everything to standard error, also outside of a server.")
     traces: bool = _setting(False, "Export traces to the endpoint of the OTEL_ variables.")
 
     origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """The origin of each value that is not a default."""
+    ignored: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    """Warnings about environment variables that were ignored."""
+
+    def __post_init__(self) -> None:
+        for name, entry in FIELDS.items():
+            value = getattr(self, name)
+            if value != entry.default or type(value) is not type(entry.default):
+                object.__setattr__(self, name, _validate(name, value, self.origins.get(name, "argument")))
+        self.agent_config()
 
     @classmethod
     def load(cls, arguments: Mapping[str, Any] | None = None, *, folder: Path | None = None) -> Settings:
         """Read and validate the settings. `arguments` have the highest precedence; None means not given.
 
-        Raises ConfigurationError, with the origin, for an unknown name and for an invalid value.
+        Raises ConfigurationError, with the origin, for an unknown name and for an invalid value. An unknown environment
+        variable is ignored with a warning: Kubernetes sets some for a service called bythebook.
         """
         here = folder or Path.cwd()
         values: dict[str, Any] = {}
         origins: dict[str, str] = {}
+        ignored: list[str] = []
         for origin, found in (
             (FILE, _read_toml(here / FILE)),
             (DOTENV, _read_environment(_read_dotenv(here / DOTENV))),
@@ -240,9 +263,20 @@ class Settings:
             ("argument", {name: value for name, value in (arguments or {}).items() if value is not None}),
         ):
             for name, value in found.items():
-                values[name] = _validate(name, value, origin)
-                origins[name] = origin
-        return cls(**values, origins=origins)
+                if origin == "environment" and (name not in FIELDS or _SERVICE_ADDRESS.match(value)):
+                    ignored.append(f"the environment variable {PREFIX}{name.upper()} is ignored. {_suggest(name)}")
+                    logger.warning(ignored[-1])
+                    continue
+                if name not in FIELDS:
+                    raise ConfigurationError(f"there is no setting {name!r} (from {origin}). {_suggest(name)}")
+                values[name], origins[name] = value, origin
+        return cls(**values, origins=origins, ignored=tuple(ignored))
+
+    @classmethod
+    def from_agent_config(cls, config: AgentConfig) -> Settings:
+        """The settings with the options of the agent."""
+        values = {name: getattr(config, name) for name in _AGENT_DEFAULTS if name in FIELDS}
+        return cls(**values | {"system_prompt": "" if config.system_prompt == SYSTEM else config.system_prompt})
 
     @property
     def database_address(self) -> str:
@@ -367,7 +401,7 @@ def _find_passwords(text: str) -> set[str]:
     return {*parameters, raw, unquote(raw)} - {""}
 
 
-FIELDS = {entry.name: entry for entry in fields(Settings) if entry.name != "origins"}
+FIELDS = {entry.name: entry for entry in fields(Settings) if entry.name not in ("origins", "ignored")}
 _TYPES = get_type_hints(Settings)
 
 
@@ -410,14 +444,16 @@ def _read_dotenv(path: Path) -> dict[str, str]:
     return {match["name"]: match["quoted"] or match["plain"] or "" for match in found if match}
 
 
+def _suggest(name: str) -> str:
+    """What may be meant by an unknown name."""
+    import difflib
+
+    near = difflib.get_close_matches(name, FIELDS, n=1)
+    return f"Did you mean {near[0]!r}?" if near else "'bythebook config' lists all settings."
+
+
 def _validate(name: str, value: Any, origin: str) -> Any:
     """Convert the value to the type of its setting and check its bounds."""
-    if name not in FIELDS:
-        import difflib
-
-        near = difflib.get_close_matches(name, FIELDS, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else " 'bythebook config' lists them all."
-        raise ConfigurationError(f"there is no setting {name!r} (from {origin}).{hint}")
     try:
         converted = _convert(_TYPES[name], value)
         if name in _CHECKS:

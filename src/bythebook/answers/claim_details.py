@@ -224,8 +224,11 @@ def _identifiers(text: str, cores: list[str]) -> Iterator[str]:
 
 
 def _stands_in(name: str, text: str) -> bool:
-    """True if the text has the name, and not only inside a longer word. In a piece of code only its words count."""
+    """True if the text has the name, and not only inside a longer word. In a piece of code only its words count, unless
+    it has none."""
     if _NOT_WORDS.search(name):
+        if not _WORDS.search(name):
+            return name in text
         name, text = (f" {' '.join(_WORDS.findall(one))} " for one in (name, text))
     at = text.find(name)
     while at >= 0:

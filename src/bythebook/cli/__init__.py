@@ -6,10 +6,14 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 finished with so
 import gc
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from bythebook.cli import ask
 from bythebook.cli.console import FAILED, USAGE_ERROR, exit_now, report_error, say
 from bythebook.errors import BookError, ConfigurationError, InputError
+
+if TYPE_CHECKING:
+    from typer import Typer
 
 
 def main() -> None:
@@ -40,6 +44,19 @@ def _discard_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def run_app(app: Typer) -> None:
+    """Run the typer application. Its usage errors are JSON like all others, if `--json` is given."""
+    from click import ClickException
+
+    try:
+        sys.exit(app(standalone_mode=False))
+    except ClickException as error:
+        if "--json" in sys.argv:
+            raise InputError(error.format_message()) from error
+        error.show()
+        sys.exit(error.exit_code)
+
+
 def _run() -> None:
     if arguments := ask.parse_arguments(sys.argv[1:]):
         # The process ends after one answer, so garbage collection is not worth its time.
@@ -52,4 +69,4 @@ def _run() -> None:
     else:
         from bythebook.cli.app import app
 
-        app()
+        run_app(app)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO, TypeVar
 
 import typer
 
-from bythebook.errors import BookError
+from bythebook.errors import BookError, NotFound
 from bythebook.serialization import error_to_dict, to_json
 from bythebook.settings import Settings
 from bythebook.telemetry import Progress, redact
@@ -81,15 +81,39 @@ def dim(text: str) -> str:
     return _style(text, "2", sys.stdout)
 
 
+def code(text: str) -> str:
+    """Inline code: coloured instead of between backticks."""
+    styled = _style(text.strip("`"), "36", sys.stdout)
+    return styled if styled != text.strip("`") else text
+
+
+def link(text: str, url: str) -> str:
+    """The text as a hyperlink, for terminals that know them (OSC 8). Others show the text."""
+    return f"\x1b]8;;{url}\x1b\\{text}\x1b]8;;\x1b\\" if _has_styles(sys.stdout) else text
+
+
 def _style(text: str, code: str, stream: TextIO) -> str:
     """Add ANSI codes if the stream is a terminal."""
-    return f"\x1b[{code}m{text}\x1b[0m" if stream.isatty() and not os.environ.get("NO_COLOR") else text
+    return f"\x1b[{code}m{text}\x1b[0m" if _has_styles(stream) else text
+
+
+def _has_styles(stream: TextIO) -> bool:
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def load_settings(**arguments: Any) -> Settings:
     loaded = Settings.load(arguments)
     register_secrets(loaded.secrets())
+    for warning in loaded.ignored:
+        say(f"warning: {warning}")
     return loaded
+
+
+def require_book(settings: Settings) -> None:
+    """Raise NotFound if there is no book on this disk, before anything is downloaded or loaded."""
+    folder = settings.data_dir
+    if not settings.qdrant_url and not any((folder / name).exists() for name in ("index/CURRENT", "attached.json")):
+        raise NotFound(f"there is no book in {str(folder)!r} yet. Run 'bythebook ingest FOLDER' first.")
 
 
 def print_table(rows: Sequence[tuple[str, ...]]) -> None:
@@ -137,14 +161,12 @@ def progress_bar() -> Iterator[Progress]:
         yield show
 
 
-DataDir = Annotated[Path | None, typer.Option(help="The folder of the book. Default: .bythebook", show_default=False)]
+DataDir = Annotated[Path | None, typer.Option(help="The folder of the book. Default: .bythebook")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-TopK = Annotated[int | None, typer.Option(help="The number of passages, 1 to 10.", show_default=False)]
-Model = Annotated[str | None, typer.Option(help="The model.", show_default=False)]
-BaseUrl = Annotated[str | None, typer.Option(help="An OpenAI-compatible URL of the model.", show_default=False)]
+TopK = Annotated[int | None, typer.Option(help="The number of passages, 1 to 10.")]
+Model = Annotated[str | None, typer.Option(help="The model.")]
+BaseUrl = Annotated[str | None, typer.Option(help="An OpenAI-compatible URL of the model.")]
 FilterOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--filter", help="Search only module=NAME, chapter=ID or url=PREFIX. May be repeated.", show_default=False
-    ),
+    typer.Option("--filter", help="Search only module=NAME, chapter=ID or url=PREFIX. May be repeated."),
 ]

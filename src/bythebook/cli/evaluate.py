@@ -22,19 +22,15 @@ app = typer.Typer(no_args_is_help=True)
 
 _SECONDS_BETWEEN_LINES = 10.0
 
-Dataset = Annotated[
-    Path, typer.Argument(metavar="DATASET", help="The folder of a dataset, or a file of claims.", show_default=False)
-]
-Html = Annotated[Path | None, typer.Option(help="Also write an HTML page with plots to this file.", show_default=False)]
-Limit = Annotated[
-    int | None, typer.Option(min=1, help="The maximum number of questions of each kind.", show_default=False)
-]
+Dataset = Annotated[Path, typer.Argument(metavar="DATASET", help="The folder of a dataset, or a file of claims.")]
+Html = Annotated[Path | None, typer.Option(help="Also write an HTML page with plots to this file.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="The maximum number of questions of each kind.")]
 Seed = Annotated[int, typer.Option(help="The seed of the question sample and of the confidence intervals.")]
 
 
 @app.command()
 def golden(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Your questions, in YAML.", show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Your questions, in YAML.")],
     with_model: Annotated[
         bool, typer.Option("--with-model", help="Ask the model of your settings. Its answers may vary.")
     ] = False,
@@ -83,7 +79,7 @@ def _print_question_results(results: Sequence[GoldenResult], failed: Sequence[Go
 
 @app.command()
 def suggest(
-    out: Annotated[Path | None, typer.Option(help="Write to this file.", show_default=False)] = None,
+    out: Annotated[Path | None, typer.Option(help="Write to this file.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="The number of questions to draft.")] = 20,
     seed: Annotated[int, typer.Option(help="The seed of the selection.")] = 1,
     data_dir: DataDir = None,
@@ -162,7 +158,7 @@ def refusal(
         bool, typer.Option("--out-of-book", help="Leave out half of the documents; refuse questions about them.")
     ] = False,
     foreign: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Refuse the questions of this other dataset.", show_default=False)
+        Path | None, typer.Option(metavar="DIR", help="Refuse the questions of this other dataset.")
     ] = None,
     html: Html = None,
     limit: Limit = None,
@@ -178,7 +174,7 @@ def refusal(
 
 @app.command()
 def quality(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of datasets.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of datasets.")],
     html: Html = None,
     limit: Limit = None,
     seed: Seed = 1,

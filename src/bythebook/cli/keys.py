@@ -26,15 +26,10 @@ def create(
         list[str] | None,
         typer.Option(
             help="Create a public token for pages of this origin, such as https://example.org. May be repeated.",
-            show_default=False,
         ),
     ] = None,
-    budget: Annotated[
-        int | None, typer.Option(help="The daily quota of questions of the site.", show_default=False)
-    ] = None,
-    expires: Annotated[
-        int | None, typer.Option(help="The number of days until it expires.", show_default=False)
-    ] = None,
+    budget: Annotated[int | None, typer.Option(help="The daily quota of questions of the site.")] = None,
+    expires: Annotated[int | None, typer.Option(help="The number of days until it expires.")] = None,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
@@ -115,7 +110,7 @@ def _row(key: ApiKey, usage: int | None) -> tuple[str, ...]:
 
 @app.command()
 def revoke(
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="As 'keys list' shows it.", show_default=False)],
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="As 'keys list' shows it.")],
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:

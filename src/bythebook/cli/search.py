@@ -10,7 +10,7 @@ from bythebook.index import Filters
 
 
 def search(
-    query: Annotated[str, typer.Argument(help="The search query.", show_default=False)],
+    query: Annotated[str, typer.Argument(help="The search query.")],
     top_k: TopK = None,
     filters: FilterOption = None,
     data_dir: DataDir = None,

@@ -21,6 +21,7 @@ from openai.types.responses import ResponseCompletedEvent
 
 from bythebook.errors import BookError, InputError, ProviderError
 from bythebook.llm import GenerationStarted, agents_sdk
+from bythebook.llm.context_budget import count_tokens
 from bythebook.llm.providers import Provider
 from bythebook.llm.search_tool import FORMER_NAME, NAME
 from bythebook.telemetry import metric
@@ -241,6 +242,7 @@ class TurnModel(Model):
         self._report = report
         self.prompt_tokens = 0
         self.completion_tokens = 0
+        self.tokens_estimated = False
 
     def record_first_token_time(self) -> None:
         """Note that the reader has the first token: only the end of the deadline remains."""
@@ -271,6 +273,12 @@ class TurnModel(Model):
                 yield GenerationStarted()
             else:
                 break
+        if not reply.prompt_tokens + reply.completion_tokens:
+            self.tokens_estimated = True
+            reply.prompt_tokens = count_tokens(json.dumps(request, ensure_ascii=False))
+            reply.completion_tokens = count_tokens(reply.text) + sum(
+                count_tokens(call.name + call.arguments) for call in reply.tool_calls
+            )
         metric("tokens", reply.prompt_tokens, kind="prompt")
         metric("tokens", reply.completion_tokens, kind="completion")
         self.prompt_tokens += reply.prompt_tokens

@@ -72,6 +72,9 @@ class AgentConfig:
             raise ConfigurationError(flaw)
 
     def _flaws(self) -> Iterator[str]:
+        for name in ("max_tokens", "context_window", "retrieval_top_k", "max_history", "max_conversation_turns"):
+            if type(getattr(self, name)) is not int:
+                yield f"{name} must be a whole number, not {getattr(self, name)!r}."
         for name, (least, most) in BOUNDS.items():
             if not least <= getattr(self, name) <= most:
                 yield f"{name} must be from {least} to {most}, not {getattr(self, name)}."

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from bythebook.conversations.followups import Exchange
 from bythebook.errors import ContextOverflow
 from bythebook.retrieval import RetrievalResult
+from bythebook.tokens import token_counter
 
 Numbered = tuple[int, RetrievalResult]
 
@@ -42,18 +43,10 @@ class FittedContext:
     """The size of the whole prompt."""
 
 
-@cache
-def _encoding() -> object:
-    from rs_bpe.bpe import openai  # type: ignore[import-not-found]
-
-    return openai.o200k_base()
-
-
 @lru_cache(_CACHE_SIZE)
 def count_tokens(text: str) -> int:
     """The number of tokens in `text`."""
-    counted: int = _encoding().count(text)  # type: ignore[attr-defined]
-    return counted
+    return token_counter("o200k_base")(text)
 
 
 def count_passage_tokens(number: int, result: RetrievalResult) -> int:

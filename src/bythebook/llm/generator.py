@@ -3,7 +3,7 @@
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agents import Agent, FunctionTool, MaxTurnsExceeded, ModelBehaviorError, RunConfig, Runner, RunResultStreaming
@@ -43,6 +43,10 @@ class AnswerGenerator:
                 f"system_prompt is too long: with the rules it has {tokens} tokens, and {room} are for both."
             )
         self._calls_tools = endpoint.provider.calls_tools
+
+    def with_system_prompt(self, system_prompt: str) -> "AnswerGenerator":
+        """The same model with other instructions of the author."""
+        return AnswerGenerator(replace(self._config, system_prompt=system_prompt), self._endpoint)
 
     @property
     def model(self) -> str:
@@ -102,6 +106,7 @@ class AnswerGenerator:
                         model.record_first_token_time()
                     yield part
         result.tokens_used = model.prompt_tokens + model.completion_tokens
+        result.tokens_estimated = model.tokens_estimated
         yield result
 
     @asynccontextmanager
@@ -126,8 +131,8 @@ class AnswerGenerator:
 
     async def rewrite_question(
         self, question: str, history: Sequence[Exchange], *, deadline: Deadline
-    ) -> tuple[StandaloneQuestion, int]:
-        """Rewrite a follow-up as a standalone question. Return it with the tokens used.
+    ) -> tuple[StandaloneQuestion, int, bool]:
+        """Rewrite a follow-up as a standalone question. Return it with the tokens used, and whether they are estimated.
 
         One short call without retries. If it fails, the local rule rewrites the question: the reader waits for the
         answer, not for this.
@@ -135,7 +140,7 @@ class AnswerGenerator:
         budget = min(REWRITE_BUDGET, self._config.context_window - REWRITE_TOKENS)
         messages = rewrite_messages(question, history, count=count_tokens, budget=budget)
         if sum(count_tokens(message.content) for message in messages) > budget:
-            return make_standalone(question, history), 0
+            return make_standalone(question, history), 0, False
         model = TurnModel(self._endpoint, deadline=deadline, report=ignore_report, attempts=1)
         reply = ""
         options = {"temperature": 0.0, "max_tokens": REWRITE_TOKENS}
@@ -146,7 +151,8 @@ class AnswerGenerator:
                     reply = part.text if isinstance(part, ModelReply) else reply
         except BookError:
             reply = ""
-        return parse_rewrite(reply, question, history), model.prompt_tokens + model.completion_tokens
+        used = model.prompt_tokens + model.completion_tokens
+        return parse_rewrite(reply, question, history), used, model.tokens_estimated
 
     def _budget(self) -> ContextBudget:
         """The default shares of the window, scaled down if the model's window is smaller."""
@@ -193,7 +199,12 @@ class SearchToolHandler:
             strict_json_schema=False,
         )
 
-    async def _handle(self, _context: Any, arguments: str) -> str:
+    async def _handle(self, context: Any, arguments: str) -> str:
+        response = await self._respond(arguments)
+        self.result.tool_calls.append((context.tool_call_id, arguments, response))
+        return response
+
+    async def _respond(self, arguments: str) -> str:
         started = time.perf_counter()
         try:
             wanted = search_tool.SearchArguments.parse(arguments)

@@ -81,10 +81,9 @@ def _threshold(data: dict[str, Any]) -> float:
 
 def _filters(data: dict[str, Any]) -> Filters:
     value = data.get("filters") or {}
-    known = {"module", "chapter", "url_prefix"}
-    if not isinstance(value, dict) or set(value) - known or not all(isinstance(v, str) for v in value.values()):
+    if not isinstance(value, dict):
         raise InputError("'filters' must be an object with texts for module, chapter or url_prefix")
-    return Filters(**value)
+    return Filters.from_mapping(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import logging
 import math
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -18,7 +19,7 @@ from bythebook.serialization import error_to_dict
 
 logger = logging.getLogger(__name__)
 
-OPENAI_PATHS = ("/v1/chat/completions", "/v1/models")
+_OPENAI_PATH = re.compile(r".*/v1/(?:chat/completions|responses|models)(?:/.*)?")
 """The paths whose clients expect errors in OpenAI's format."""
 
 
@@ -65,7 +66,7 @@ def make_error_response(
         all_headers["retry-after"] = str(error["retry_after"])
     if error["status_code"] == 401:
         all_headers["www-authenticate"] = "Bearer"
-    body = to_openai_error(error) if scope["path"] in OPENAI_PATHS else dict(error)
+    body = to_openai_error(error) if _OPENAI_PATH.fullmatch(scope["path"]) else dict(error)
     return JSONResponse(body, error["status_code"], headers=all_headers)
 
 

@@ -22,7 +22,7 @@ from bythebook.errors import BookError, DeadlineExceeded, Forbidden, TooLarge
 from bythebook.server import cors
 from bythebook.server.admission import AdmissionController
 from bythebook.server.auth import Authenticator, is_loopback
-from bythebook.server.endpoints import RouteTable
+from bythebook.server.endpoints import RouteTable, get_route_path
 from bythebook.server.errors import error_to_response
 from bythebook.server.streams import ClientDisconnectedError
 from bythebook.telemetry import log, metric, redact, request_id, span
@@ -220,7 +220,7 @@ class AuthMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             state = scope.setdefault("state", {})
-            state["route"] = self._routes.find_path(scope["path"])
+            state["route"] = self._routes.find_path(get_route_path(scope))
             state["policy"] = policy = self._routes.find_policy(state["route"], scope["method"])
             if state.get("cross_origin") and scope["method"] != "GET":
                 raise Forbidden("pages of this origin may not call the server. Its owner can list it in cors_origins.")

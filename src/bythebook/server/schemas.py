@@ -19,6 +19,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from bythebook import answers, conversations, feedback, index, retrieval
+from bythebook.qa import suggestions
 
 
 class RequestModel(BaseModel):
@@ -61,6 +62,9 @@ class AskRequest(RequestModel):
     selection_mode: Literal["only", "boost"] = "boost"
     stream: bool = Field(
         default=False, description="Whether to send events. `Accept: text/event-stream` has the same effect."
+    )
+    store: bool = Field(
+        default=True, description="Whether a question without a session begins one. False leaves nothing behind."
     )
 
     def to_domain(self) -> answers.AgentRequest:
@@ -166,6 +170,7 @@ SentenceProof = derive_model(answers.SentenceProof)
 ResponseMetadata = derive_model(answers.ResponseMetadata)
 AgentResponse = derive_model(answers.AgentResponse)
 Feedback = derive_model(feedback.Feedback)
+Introduction = derive_model(suggestions.Introduction)
 ToolCall = derive_model(conversations.ToolCall)
 # The system message is not sent, and the stored records are citations.
 Message = derive_model(conversations.Message, role=Literal["user", "assistant", "tool"], citations=_list_of(Citation))

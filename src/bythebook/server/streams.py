@@ -140,8 +140,8 @@ async def run_question(
                     if isinstance(event, SourcesFound) and not include_sources:
                         continue
                     published = to_stream_event(event)
-                    if lock is not None and published.is_last:
-                        await lock.save_answer(published.data)
+                    if lock is not None and isinstance(event, AnswerCompleted):
+                        await lock.save_answer(published.data, session_id=event.response.session_id)
                     stream.publish(published)
         except BaseException as error:
             if lock is not None:

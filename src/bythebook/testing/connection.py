@@ -51,7 +51,6 @@ class Connection(asyncio.Protocol):
         self._inbox = asyncio.StreamReader(limit=_MAX_HEAD)
         self._closed = asyncio.Event()
         self.closed_at = math.inf
-        self.answered_at = math.inf
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -112,7 +111,6 @@ class Connection(asyncio.Protocol):
         self._transport.write(data)
 
     def send_head(self, status: int, headers: Mapping[str, str]) -> None:
-        self.answered_at = asyncio.get_running_loop().time()
         lines = [
             f"HTTP/1.1 {status} {_reason_phrase(status)}",
             *(f"{name}: {value}" for name, value in headers.items()),

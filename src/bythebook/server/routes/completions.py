@@ -16,12 +16,9 @@ from starlette.responses import JSONResponse
 
 from bythebook.access import Scope
 from bythebook.answers import AgentRequest
-from bythebook.conversations import Message
-from bythebook.conversations.followups import Exchange
 from bythebook.conversations.openai_format import parse_message
 from bythebook.errors import InputError, NotFound
 from bythebook.llm.context_budget import count_tokens
-from bythebook.llm.prompts import build_history
 from bythebook.server import errors
 from bythebook.server.endpoints import CallerDep, ContextDep, StrictJsonRoute, requires
 from bythebook.server.schemas import EVENT_STREAM_RESPONSE, AgentResponse, ErrorFields, ResponseModel
@@ -157,9 +154,9 @@ OPENAI_ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
 @requires(Scope.ASK, admission=True)
 async def complete(body: ChatRequest, request: Request, context: ContextDep, caller: CallerDep) -> Response:
     """Answer the last message. The messages before it are the conversation; only the client keeps it."""
-    question, history = _read_messages(body.messages)
-    latest = history[-(context.settings.max_history // 2) :]
-    events = context.book.stream(AgentRequest(question), user_id=caller.user_id, history=latest)
+    question, history = _split_messages(body.messages)
+    asked = AgentRequest(question, store=False)
+    events = context.book.stream(asked, user_id=caller.user_id, history=history[-context.settings.max_history :])
     refund = await context.authenticator.charge(caller)
     key = StreamKey(caller.user_id, "", errors.get_request_id(request.scope))
     stream = context.admission.start(key, lambda stream: run_question(stream, events, refund=refund))
@@ -188,18 +185,12 @@ async def models(context: ContextDep) -> Response:
     return JSONResponse(list_book(published=published))
 
 
-def _read_messages(messages: list[ChatMessage]) -> tuple[str, tuple[Exchange, ...]]:
-    """The question, and the history before it."""
-    texts = [(message.role, parse_message(message.model_dump())["content"]) for message in messages]
-    role, question = texts[-1]
-    if role != "user":
+def _split_messages(messages: list[ChatMessage]) -> tuple[str, list[dict[str, Any]]]:
+    """The question, and the messages before it."""
+    *history, last = [message.model_dump() for message in messages]
+    if last["role"] != "user":
         raise InputError("the last message must be the user's: it is the question.")
-    history = build_history((role, content.strip() if role == "user" else content, ()) for role, content in texts[:-1])
-    for exchange in history:
-        # Creating them validates the texts by the rules for recorded conversations.
-        Message("user", exchange.question)
-        Message("assistant", exchange.answer)
-    return question, history
+    return parse_message(last)["content"], history
 
 
 def list_book(*, published: int) -> dict[str, Any]:

@@ -1,19 +1,26 @@
-"""The chat page, the widget script for other sites, and the API reference."""
+"""The chat page, the widget script for other sites, the pages of the book, and the API reference."""
 
+import asyncio
 import hashlib
 from functools import cache
 from html import escape
 from importlib.resources import files
 from string import Template
-from typing import Any
+from typing import Annotated, Any
+from uuid import UUID
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from starlette.responses import HTMLResponse, JSONResponse
 
+from bythebook.access import Scope
 from bythebook.errors import NotFound
 from bythebook.qa.suggestions import Introduction
+from bythebook.retrieval.text_fragments import title_with_page
+from bythebook.serialization import to_json
+from bythebook.server import schemas
 from bythebook.server.api_docs import content_security_policy, render_reference
-from bythebook.server.endpoints import ContextDep, public
+from bythebook.server.endpoints import ContextDep, public, requires
+from bythebook.server.rendering import render_page
 
 router = APIRouter(tags=["page"])
 
@@ -58,6 +65,41 @@ async def page(context: ContextDep) -> Response:
     return HTMLResponse(html, headers=headers)
 
 
+@router.get("/v1/questions", response_model=schemas.Introduction, responses=schemas.ERROR_RESPONSES)
+@requires(Scope.ASK, admission=True)
+async def questions(context: ContextDep, page: Annotated[str, Query(max_length=2000)] = "") -> Response:
+    """The book's name, its sections, and at most three questions that it answers.
+
+    With the URL of a page of the book in `page`, its title and questions of its own.
+    """
+    return JSONResponse(to_json(await context.book.introduction(page)))
+
+
+@router.get("/read/{chunk_id}", response_class=HTMLResponse, responses=schemas.ERROR_RESPONSES)
+@public
+async def read(request: Request, context: ContextDep, chunk_id: UUID, start: int = 0, end: int = 0) -> Response:
+    """The page of the book that has this chunk, as text. The characters from `start` to `end` of it are marked."""
+    if not context.settings.page_token:  # With one, everybody may ask on the chat page.
+        await context.authenticator.authenticate(request.scope, request.headers)
+    chunk, text = await context.book.read(str(chunk_id))
+    quote = (chunk.start + start, min(chunk.start + end, chunk.end))
+    values = {
+        "book": context.settings.book_name or "By the Book",
+        "title": title_with_page(chunk.title, anchor=chunk.anchor),
+        "source": chunk.url,
+    }
+    style = _file("read.css")
+    escaped = {name: escape(value) for name, value in values.items()} | {"style": style}
+    rendered = await asyncio.to_thread(render_page, text, quote)
+    headers = {
+        "content-security-policy": content_security_policy(style),
+        "cache-control": "private, no-cache",
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "no-referrer",
+    }
+    return HTMLResponse(Template(_file("read.html")).substitute(escaped, text=rendered), headers=headers)
+
+
 @router.get("/widget.js", response_class=Response, responses=_SCRIPT)
 @public
 async def widget(request: Request) -> Response:
@@ -75,7 +117,7 @@ async def widget(request: Request) -> Response:
 async def docs(request: Request) -> Response:
     """The API reference."""
     headers = {
-        "content-security-policy": content_security_policy(),
+        "content-security-policy": content_security_policy(_file("reference.css")),
         "cache-control": "no-cache",
         "x-content-type-options": "nosniff",
     }
@@ -86,7 +128,8 @@ async def docs(request: Request) -> Response:
 @public
 async def openapi(request: Request) -> Response:
     """The OpenAPI document."""
-    return JSONResponse(request.app.openapi())
+    root_path = request.scope.get("root_path")
+    return JSONResponse(request.app.openapi() | ({"servers": [{"url": root_path}]} if root_path else {}))
 
 
 @cache

@@ -15,10 +15,16 @@ router = APIRouter(route_class=StrictJsonRoute, tags=["sessions"], responses=ERR
 
 @router.post("/v1/sessions", response_model=Session, status_code=201)
 @requires(Scope.ASK)
-async def create_session(context: ContextDep, user_id: UserIdDep, body: SessionRequest | None = None) -> Response:  # noqa: ARG001 - validated to be empty
+async def create_session(
+    request: Request,
+    context: ContextDep,
+    user_id: UserIdDep,
+    body: SessionRequest | None = None,  # noqa: ARG001 - validated to be empty
+) -> Response:
     """Create a session. Send its id as the `session_id` of the questions that belong to it."""
     session = await context.book.conversation(user_id=user_id)
-    return JSONResponse(to_response(session), 201, headers={"location": f"/v1/sessions/{session.id}"})
+    location = f"{request.scope.get('root_path', '')}/v1/sessions/{session.id}"
+    return JSONResponse(to_response(session), 201, headers={"location": location})
 
 
 @router.get("/v1/sessions/{session_id}", response_model=Session)

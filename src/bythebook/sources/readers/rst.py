@@ -1,9 +1,11 @@
 """reStructuredText. The directives and roles of Sphinx and its extensions are read for their text."""
 
+import json
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, ClassVar
 
 from docutils import nodes
@@ -197,21 +199,10 @@ _HANDLERS: dict[str, Callable[[_TreeWalker, nodes.Node], None]] = {
 _DIRECTIVE = re.compile(r"\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?([\w.+:-]+?)[ \t]?::(?=\s|$)")
 _ROLE = re.compile(r":([A-Za-z][\w.+:-]*):`|`:([A-Za-z][\w.+:-]*):")
 
-_INVISIBLE_DIRECTIVES = frozenset(
-    """
-    toctree index highlight currentmodule module py:module py:currentmodule literalinclude tabularcolumns
-    autosummary plot graphviz inheritance-diagram default-domain mermaid uml sectionauthor codeauthor tags program
-    click click:run argparse jupyter-execute todo todolist youtube vimeo video
-    """.split()
-)
-_INVISIBLE_ARGUMENTS = frozenset(
-    "only ifconfig rst-class cssclass tabs tab-set grid grid-item button-link button-ref".split()
-)
-_CODE_DIRECTIVES = frozenset(
-    """
-    code code-block sourcecode math doctest testcode testsetup testoutput testcleanup prompt productionlist ipython
-    console click:example code-tab
-    """.split()
+_WORDS = json.loads(Path(__file__).with_suffix(".json").read_bytes())
+_INVISIBLE_DIRECTIVES, _INVISIBLE_ARGUMENTS, _CODE_DIRECTIVES, _TAKE_NO_AUTO_ID = (
+    frozenset(" ".join(_WORDS[name]).split())
+    for name in ("invisible_directives", "invisible_arguments", "code_directives", "take_no_auto_id")
 )
 _VERSION_LABELS = {
     "versionadded": "Added in version",
@@ -220,14 +211,6 @@ _VERSION_LABELS = {
     "deprecated": "Deprecated since version",
     "deprecated-removed": "Deprecated since version",
 }
-
-
-_TAKE_NO_AUTO_ID = frozenset(
-    """
-    toctree index highlight currentmodule module literalinclude only seealso rubric code-block sourcecode glossary
-    hlist centered tab tabs group-tab todo
-    """.split()
-) | frozenset(_VERSION_LABELS)
 
 
 def may_take_auto_ids(text: str) -> bool:
