@@ -201,7 +201,7 @@ async def compose_answer(reader: AnswerReader, results: Sequence[RetrievalResult
         return None
     if defines(best.text, definition_pattern(reader.question)):
         shape = shape._replace(front=False)
-    elif (reader.certain or shape.front) and reader.is_named(best.section):
+    elif shape is not _EXAMPLE_SHAPE and (reader.certain or shape.front) and reader.is_named(best.section):
         shape = shape._replace(words=max(shape.words, _FRONT_WORDS), front=True)
     elif reader.overlap(best.section.headings[-1]) < _SAME_NAME:
         shape = shape._replace(front=False)
