@@ -3,6 +3,8 @@
 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 finished with some pages skipped, 130 interrupted.
 """
 
+from __future__ import annotations
+
 import gc
 import os
 import sys
