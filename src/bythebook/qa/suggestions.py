@@ -70,7 +70,9 @@ async def introduce(snapshot: IndexSnapshot, embedder: Embedder, retriever: Retr
     sections = dict.fromkeys(page.module for page in pages if page.module)
     name = name or snapshot.catalog.get_fact(NAME_FACT)
     candidates = [*_first_questions(name), *list_candidates(snapshot, pages)][:_MOST_CANDIDATES]
-    return Introduction(name, tuple(sections), await _answered(snapshot, embedder, retriever, candidates, name=name))
+    return Introduction(
+        name, tuple(sections), await _keep_answerable(snapshot, embedder, retriever, candidates, name=name)
+    )
 
 
 def _first_questions(name: str) -> list[str]:
@@ -93,7 +95,7 @@ async def introduce_page(
     neighbours = [*pages[at + 1 : at + 4], *pages[max(0, at - 3) : at]]
     candidates = [*list_candidates(snapshot, pages[at : at + 1]), *list_candidates(snapshot, neighbours)]
     name = snapshot.catalog.get_fact(NAME_FACT)
-    questions = await _answered(snapshot, embedder, retriever, candidates[:_MOST_OF_PAGE], name=name)
+    questions = await _keep_answerable(snapshot, embedder, retriever, candidates[:_MOST_OF_PAGE], name=name)
     return Introduction(pages[at].title, (), questions, pages[at].url)
 
 
@@ -128,7 +130,7 @@ def _is_clear(question: str) -> bool:
     )
 
 
-async def _answered(
+async def _keep_answerable(
     snapshot: IndexSnapshot, embedder: Embedder, retriever: Retriever, candidates: Sequence[str], *, name: str
 ) -> tuple[str, ...]:
     """The first candidates that the book answers, with the capitals of its text."""
