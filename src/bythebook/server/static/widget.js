@@ -510,7 +510,7 @@
       const found = await assistant.book.introduction(first.url.split("#")[0]);
       const asked = new Set([...assistant.thread.querySelectorAll("article")].map((turn) => turn.ariaLabel.toLowerCase()));
       const questions = found.url ? found.questions.filter((text) => !asked.has(text.toLowerCase())) : [];
-      if (!questions.length || this.stop) return;
+      if (!questions.length || assistant.turn !== this || this.stop) return;
       assistant.thread.querySelector(".more")?.remove();
       this.below.append(el("div", { className: "more" }, el("p", {}, this.words.more), ...questions.map((text) => assistant.offered(text))));
       assistant.place(this.node);
@@ -1089,7 +1089,7 @@
 
     /** On a phone the panel covers the page, so the focus is kept inside it. */
     wrapAround(event) {
-      const stops = [...this.panel.querySelectorAll("a[href], button:not(:disabled), textarea, input, select, summary, [tabindex='0']")];
+      const stops = [...this.panel.querySelectorAll("a[href], button:not(:disabled), textarea, input, select, summary, [tabindex='0']")].filter((stop) => stop.getClientRects().length);
       const edge = event.shiftKey ? stops[0] : stops[stops.length - 1];
       if (this.shadowRoot.activeElement !== edge) return;
       event.preventDefault();
