@@ -19,10 +19,13 @@ import pytest
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-def test_a_folder_becomes_a_book_that_answers_with_a_link_to_the_sentence(bythebook: Run, lighthouse: Path) -> None:
+def test_a_folder_becomes_a_book_that_answers_with_a_link_to_the_sentence(
+    bythebook: Run, lighthouse: Path, tmp_path: Path
+) -> None:
     read = bythebook("ingest", lighthouse)
     assert read.returncode == 0, read.stderr
     assert "5 added, 0 changed, 0 removed, 0 unchanged, 0 skipped" in read.stdout
+    assert (tmp_path / ".bythebook" / ".gitignore").read_text(encoding="ascii") == "*\n"
 
     asked = bythebook("ask", "How often does the fog horn sound?")
     assert asked.returncode == 0, asked.stderr

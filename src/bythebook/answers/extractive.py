@@ -199,11 +199,11 @@ async def compose_answer(reader: AnswerReader, results: Sequence[RetrievalResult
     needed = find_needed_words(reader.question)
     if needed and not any(needed.search(best.section.block_text(index)) for index in best.unit):
         return None
-    if defines(best.text, definition_pattern(reader.question)):
-        shape = shape._replace(front=False)
-    elif shape is not _EXAMPLE_SHAPE and (reader.certain or shape.front) and reader.is_named(best.section):
+    if shape is not _EXAMPLE_SHAPE and (reader.certain or shape.front) and reader.is_named(best.section):
         shape = shape._replace(words=max(shape.words, _FRONT_WORDS), front=True)
     elif reader.overlap(best.section.headings[-1]) < _SAME_NAME:
+        shape = shape._replace(front=False)
+    if defines(best.text, definition_pattern(reader.question)):
         shape = shape._replace(front=False)
     chosen = _extend_unit(best.section, best.unit, shape)
     span = await _answering_span(reader, best)

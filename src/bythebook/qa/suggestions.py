@@ -42,21 +42,9 @@ _GERUNDS = {
     for verb in sorted(_IMPERATIVE_VERBS | _OTHER_VERBS)
     for stem in (verb, verb.removesuffix("e"), verb + verb[-1])
 }
-_AND_GERUND = re.compile(r"\b(and|or) (\w+ing)\b", re.IGNORECASE)
-_HOW_TO = re.compile(r"how to\s+(?=\w)", re.IGNORECASE)
-_NO_SUBJECT = re.compile(r"what (?:is|are) \w+(?:ed|en)\?", re.IGNORECASE)
-_ASKS = re.compile(r"(?:what|which|who|why|how|when|where|can|do|does|is|are|should)\b.+ .+\?", re.IGNORECASE)
-_QUESTION_HEADING = re.compile(
-    r"(?:what|which|who) \w+s\b.*|(?:what|why|when|where|which|who) (?:is|are|was|were|does|do|can|should|must)\b.*",
-    re.IGNORECASE,
+_AND_GERUND, _HOW_TO, _NO_SUBJECT, _ASKS, _QUESTION_HEADING, _HOW_HEADING, _YOUR, _WHAT_HEADING = (
+    re.compile(pattern, re.IGNORECASE) for pattern in _WORDS["patterns"].values()
 )
-_HOW_HEADING = re.compile(
-    r"(?P<word>how|when|where|why) (?!(?:well|often|many|much|long|far|fast|small|big|good|to)\b)(?P<what>.+?) "
-    r"(?P<verb>works?|(?:are|is|was|were)(?: \w+)?)",
-    re.IGNORECASE,
-)
-_YOUR = re.compile(r"\byour\b", re.IGNORECASE)
-_WHAT_HEADING = re.compile(r"what (?P<what>an? .+|the .+) (?P<verb>means|looks like|needs|is for)", re.IGNORECASE)
 _DEFINITION = re.compile(
     r"(?P<article>An?|The)?\s*(?P<what>[A-Za-z][\w’'-]*(?: [\w’'-]+){0,3}?) (?P<verb>is|are) "
     r"(?P<words>(?:an?|the|one) (?:[^.,;:()]|\.(?=\w))+)"
