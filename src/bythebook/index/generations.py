@@ -30,6 +30,8 @@ _WRITER = "WRITER"
 _MANIFEST = "MANIFEST"
 _NAME = re.compile(r"g\d{1,18}")
 _BLOCK = 65_536
+_SHARD_BYTES = 128_000_000
+"""The size of an empty shard. Its files are mostly holes, but some file systems fill them."""
 _SYNC_THREADS = 16
 _TEMPORARY = ".atomicwrite"
 """The prefix of the temporary files with which the engine replaces small files, also when a reader closes them."""
@@ -94,10 +96,20 @@ class Generations:
             lock.flush()
             yield
 
+    def reserve(self, size: int) -> None:
+        """Raise Unavailable if the disk has no room for this many more bytes."""
+        free, needed = free_bytes(self._folder), size + _SHARD_BYTES
+        if free < needed:
+            raise Unavailable(
+                f"the disk of {self._folder} has {free // 1_000_000} MB free for writing, and the ingest needs "
+                f"{needed // 1_000_000} MB. Make room and run it again; the book is unchanged."
+            )
+
     def draft_of_current(self) -> Path:
         """A draft that is a copy of the current generation. Only while writing."""
         draft = self._folder / DRAFT
         _remove(draft)
+        self.reserve(sum(file.stat().st_blocks * 512 for file in (self._folder / self.current()).rglob("*")))
         copy_tree(self._folder / self.current(), draft)
         return draft
 
@@ -216,6 +228,31 @@ def _remove(folder: Path) -> None:
     import shutil
 
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def writable_copy(folder: Path) -> Iterator[Path]:
+    """The folder, or a copy in a temporary folder if its disk is full or read-only: the engine writes when it opens."""
+    import tempfile
+
+    sizes = [(stat.st_size, stat.st_blocks * 512) for stat in map(Path.stat, folder.rglob("*"))]
+    if free_bytes(folder) > sum(max(size - used, 0) for size, used in sizes):
+        yield folder
+        return
+    places = [place for place in ("/dev/shm", tempfile.gettempdir()) if Path(place).is_dir()]  # noqa: S108 - in memory
+    free, place = max((free_bytes(Path(place)), place) for place in places)
+    if free <= sum(size for size, _ in sizes):
+        raise Unavailable(f"the disk of {folder} is full or read-only, and {place} has no room for a copy. Make room.")
+    with tempfile.TemporaryDirectory(dir=place) as temporary:
+        copy_tree(folder, Path(temporary) / folder.name)
+        yield Path(temporary) / folder.name
+
+
+def free_bytes(folder: Path) -> int:
+    """How much can be written in this folder; 0 if nothing can. Beyond it, the engine's files end the process."""
+    disk = os.statvfs(folder)
+    writable = os.access(folder, os.W_OK) and not disk.f_flag & os.ST_RDONLY
+    return disk.f_bavail * disk.f_frsize if writable else 0
 
 
 def copy_tree(source: Path, target: Path) -> None:

@@ -12,7 +12,7 @@ from bythebook.errors import BookError, ConfigurationError, RetrievalError
 from bythebook.index import Calibration, PassageStore
 from bythebook.index.catalog import Catalog
 from bythebook.index.edge_store import EdgeStore
-from bythebook.index.generations import Generations, check_generation
+from bythebook.index.generations import Generations, check_generation, writable_copy
 from bythebook.index.terms import Bm25Terms, idf
 from bythebook.telemetry import active_listeners, log, metric
 
@@ -77,7 +77,8 @@ def open_snapshot(generations: Generations, identity: EmbedderId, stack: ExitSta
     catalog = stack.enter_context(closing(Catalog.open(folder / CATALOG_FILE)))
 
     def open_store(bm25: Bm25Terms) -> EdgeStore:
-        return stack.enter_context(closing(EdgeStore.open(folder / SHARD_FOLDER, bm25)))
+        shard = stack.enter_context(writable_copy(folder / SHARD_FOLDER))
+        return stack.enter_context(closing(EdgeStore.open(shard, bm25)))
 
     return build_snapshot(folder.name, catalog, identity, open_store)
 

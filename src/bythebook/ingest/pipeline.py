@@ -165,6 +165,7 @@ async def ingest(context: IngestContext, sources: Sequence[PageSource], *, prune
     started = time.perf_counter()
     with span("ingest"), context.generations.writing():
         context.generations.sweep()
+        context.generations.reserve(0)
         with ExitStack() as stack:
             diff = _open_diff(context, sources, stack, prune=prune, rebuild=rebuild)
             generation, embedded = await _run_diff(diff, prune=prune)
@@ -322,6 +323,8 @@ def _make_report(
 
 
 _COPY_BATCH = 512
+_BYTES_PER_CHUNK = 10_000
+"""About what a chunk takes on disk: its text twice, its vector and its terms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,6 +347,7 @@ class GenerationDraft:
         removed: Sequence[Passage],
     ) -> str:
         """Write the changes and the passages, and make the result current. Returns the name of the generation."""
+        self.generations.reserve(len(changes.added) * _BYTES_PER_CHUNK)
         folder = await asyncio.to_thread(self._folder)
         bm25 = await asyncio.to_thread(self._write_catalog, folder / CATALOG_FILE, plan, changes, removed)
         store = await self._store(folder / SHARD_FOLDER, bm25, changes)
