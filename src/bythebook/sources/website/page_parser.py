@@ -13,7 +13,7 @@ import webencodings
 
 from bythebook.sources import Unreadable, readers
 from bythebook.sources.projects import DEFAULT_SLUGS, Style
-from bythebook.sources.readers.sandbox import Sandbox, may_be_slow
+from bythebook.sources.readers.sandbox import Sandbox
 from bythebook.sources.website import FetchResponse, PageMetadata
 from bythebook.sources.website.urls import RejectedUrl, WebUrl, parse_url
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from bythebook.sources.document import ParsedDocument
-    from bythebook.sources.readers.html import WebPage
 
 
 PARSER_VERSION = 1
@@ -43,7 +42,7 @@ class ParsedPage:
 
 
 class PageParser:
-    """Parses the pages of a site. HTML that may be slow to parse is parsed in a child process with limits."""
+    """Parses the pages of a site in a child process with limits."""
 
     def __init__(self) -> None:
         self._sandbox = Sandbox()
@@ -67,15 +66,12 @@ class PageParser:
 
     def _parse_text(self, response: FetchResponse, *, suffix: str) -> ParsedPage:
         text = _decode(response.body, response.charset)
-        if may_be_slow(text):
-            document = self._sandbox.read_text(text, suffix=suffix, style=Style.PLAIN, slugs=DEFAULT_SLUGS)
-        else:
-            document = readers.read(text, suffix=suffix, style=Style.PLAIN)
+        document = self._sandbox.read_text(text, suffix=suffix, style=Style.PLAIN, slugs=DEFAULT_SLUGS)
         is_noindex = _has_directive(response.robots, "noindex")
         return ParsedPage(document, PageMetadata(_hash_content(document, ()), document.title, noindex=is_noindex))
 
     def _parse_html(self, response: FetchResponse) -> ParsedPage:
-        page = self._read_html(_decode(response.body, response.charset))
+        page = self._sandbox.read_web_page(_decode(response.body, response.charset))
         url = parse_url(response.url)
         base = _resolve_link(page.base, url) or url
         robots = ", ".join([response.robots, *page.robots])
@@ -88,14 +84,6 @@ class PageParser:
             links=() if _has_directive(robots, "nofollow") else tuple(map(str, _resolve_links(page.links, base))),
         )
         return ParsedPage(page.document, metadata, page.breadcrumbs)
-
-    def _read_html(self, text: str) -> WebPage:
-        if may_be_slow(text):
-            return self._sandbox.read_web_page(text)
-        from bythebook.sources.readers.html import read_web_page
-
-        with readers.translate_parser_errors():
-            return read_web_page(text)
 
 
 def _hash_content(document: ParsedDocument, breadcrumbs: tuple[str, ...]) -> str:
