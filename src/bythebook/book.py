@@ -599,8 +599,15 @@ class Book:
 @asynccontextmanager
 async def open_key_store(settings: Settings) -> AsyncIterator[ApiKeyStore]:
     """The API keys of this book. Opens no model and no index."""
-    from bythebook.access.api_keys import ApiKeyStore
     from bythebook.database.engine import open_database
 
     async with open_database(settings.database_address) as database:
-        yield ApiKeyStore(database)
+        yield make_key_store(settings, database)
+
+
+def make_key_store(settings: Settings, database: Database) -> ApiKeyStore:
+    """The API keys in this database. That there are any is remembered in the data folder too."""
+    from bythebook.access.api_keys import ApiKeyStore
+
+    closed_file = settings.data_dir / "keys-required"
+    return ApiKeyStore(database, required=settings.require_keys, closed_file=closed_file)

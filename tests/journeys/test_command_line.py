@@ -385,3 +385,33 @@ def test_a_project_is_named_on_one_line(bythebook: Run, lighthouse: Path) -> Non
     (lighthouse / "docs" / "index.md").write_text("# Light\n\nThe light is lit.\n", encoding="utf-8")
     done = bythebook("ingest", lighthouse)
     assert "MkDocs project mkdocs.yml, 1 pages, published at https://light.example" in done.stderr
+
+
+ESCAPES = "\x1b]52;c;ZXZpbA==\x07\x1b[2J\x9b31m\u202e"
+
+
+def test_nothing_of_a_page_controls_the_terminal(
+    bythebook: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / "lamp.md").write_text(
+        f"# The {ESCAPES}Lamp\n\nThe lamp burns {ESCAPES}oil.\n\n```sh\nburn {ESCAPES} oil\n```\n"
+    )
+    cell = {"cell_type": "code", "source": f"fog = '{ESCAPES}'", "outputs": [], "metadata": {}}
+    (pages / "fog.ipynb").write_text(json.dumps({"cells": [cell], "metadata": {"title": f"Fog\n{ESCAPES}"}}))
+    (pages / "a\n9 added, 0 skipped\x1b[2J.md").write_text("# Forged\n\nThe report has a line of its own.\n")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    question = "How does one burn oil in the lamp?"
+    runs = [bythebook("ingest", pages), bythebook("ask", question), bythebook("ask", question, "--json")]
+    runs += [
+        bythebook("search", question),
+        bythebook("search", "fog"),
+        bythebook("status"),
+        bythebook("status", "--json"),
+    ]
+    for ran in runs:
+        printed = ran.stdout + ran.stderr
+        assert "Traceback" not in printed
+        assert not [char for char in printed if char != "\n" and not char.isprintable()]
+        assert "\n9 added" not in printed

@@ -45,7 +45,7 @@ _DEFINING = 3.0
 """What a unit is worth more that defines the term of the question, in logits."""
 _MAX_WORDS = 150
 """About the longest prose of an answer, without code and tables."""
-_MAX_CODE_LINES, _WHOLE_LINES = 40, 8
+_MAX_CODE_LINES, _WHOLE_LINES = 30, 8
 """The most lines of code in a block that is extended, and the lines of a whole example."""
 _LONGEST_LIST, _LONGEST_TABLE = 12, 8
 _SHORT_LIST_WORDS = 60
@@ -199,11 +199,11 @@ async def compose_answer(reader: AnswerReader, results: Sequence[RetrievalResult
     needed = find_needed_words(reader.question)
     if needed and not any(needed.search(best.section.block_text(index)) for index in best.unit):
         return None
-    if defines(best.text, definition_pattern(reader.question)):
-        shape = shape._replace(front=False)
-    elif (reader.certain or shape.front) and reader.is_named(best.section):
+    if shape is not _EXAMPLE_SHAPE and (reader.certain or shape.front) and reader.is_named(best.section):
         shape = shape._replace(words=max(shape.words, _FRONT_WORDS), front=True)
     elif reader.overlap(best.section.headings[-1]) < _SAME_NAME:
+        shape = shape._replace(front=False)
+    if defines(best.text, definition_pattern(reader.question)):
         shape = shape._replace(front=False)
     chosen = _extend_unit(best.section, best.unit, shape)
     span = await _answering_span(reader, best)
@@ -296,8 +296,8 @@ def _prior(reader: AnswerReader, piece: _Piece, shape: QuestionShape) -> float:
     has_code = any(block.kind is BlockKind.CODE for block in blocks)
     prior = -_RANK_STEP * piece.rank
     if has_code:
-        # A reader who asks for an example wants a whole one.
-        whole = min(_code_lines(piece.section, piece.unit), _WHOLE_LINES) / _WHOLE_LINES
+        # A reader who asks for an example wants a whole one, and the first of a section.
+        whole = min(_code_lines(piece.section, piece.unit), _WHOLE_LINES) / _WHOLE_LINES - 0.1 * piece.unit[0]
         prior += shape.code + (whole if shape is _EXAMPLE_SHAPE else 0.0)
     if defines(piece.text, definition_pattern(reader.question)):
         prior += _DEFINING
@@ -345,8 +345,9 @@ def _code_lines(section: Section, blocks: Sequence[int]) -> int:
 
 
 _LEANS = re.compile(
-    r"(?:this|that|these|those|it|they|however|but|also|then|otherwise|instead|in this case|for example|e\.g\.|so|"
-    r"the above|such|both|and|or|similarly|alternatively|additionally|added in|changed in|default:)\b",
+    r"\.\.\.|…|(?:this|that|these|those|it|they|however|but|also|then|otherwise|instead|in this case|"
+    r"for example|e\.g\.|so|the above|such|both|and|or|similarly|alternatively|additionally|added in|"
+    r"changed in|default:)\b",
     re.IGNORECASE,
 )
 
@@ -379,8 +380,10 @@ async def _answering_span(reader: AnswerReader, piece: _Piece) -> Span:
         return prose[0]
     texts = [piece.section.text[span.start : span.end] for span in prose]
     scores = await reader.score([text[:_UNIT_CHARACTERS] for text in texts])
-    ranked = zip(
-        (score - 3 * text.endswith("?") for score, text in zip(scores, texts, strict=True)), prose, strict=True
+    needed = find_needed_words(reader.question)
+    ranked = (
+        (score - 3 * text.endswith("?") - 5 * bool(needed and not needed.search(text)), part)
+        for score, text, part in zip(scores, texts, prose, strict=True)
     )
     return max(ranked, key=lambda entry: entry[0])[1]
 

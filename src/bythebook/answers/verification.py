@@ -374,12 +374,12 @@ def _follows_introduction(parts: Sequence[_Part], index: int, other: int) -> boo
 _HEADING = re.compile(r"\s{0,3}(#{1,6})\s+")
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,4}[.)])\s+(?:\[[ xX]\]\s+)?")
 _QUOTE = re.compile(r"\s*>\s?")
-_RULE = re.compile(r"\s*\|?\s*:?-{2,}[\s:|-]*$|\s*(?:[-*_]\s*){3,}$")
+_RULE = re.compile(r"\s*+\|?\s*+:?-{2,}+[\s:|-]*+$|\s*+(?:[-*_]\s*+){3,}+$")
 _CODE = re.compile(r"`[^`\n]*`")
 _MARKS = "\U000f0000-\U000f0fff"
 _AROUND = re.compile(rf"\(\s*([{_MARKS}][{_MARKS}\s,;]*)\)")
 # A citation mark after the full stop belongs to the sentence before it.
-_BEHIND = re.compile(rf"([.!?…:]+[\"'”’)*_]*)(\s*[{_MARKS}]+)(?=\s|$|[^\w{_MARKS}])")
+_BEHIND = re.compile(rf"(?<![.!?…:])([.!?…:]++[\"'”’)*_]*+)(\s*+[{_MARKS}]++)(?=\s|$|[^\w{_MARKS}])")
 
 
 class AnswerBlockKind(StrEnum):
@@ -499,7 +499,7 @@ def _add_citations(block: AnswerBlock, named: tuple[int, ...]) -> AnswerBlock:
     return AnswerBlock(block.kind, block.lead, (*block.said[:-1], with_more), block.apart)
 
 
-_END = re.compile(r"[.!?…:;]+[\"'”’)*_`]*$|\s*\|$")
+_END = re.compile(r"(?<![.!?…:;])[.!?…:;]++[\"'”’)*_`]*+$|(?<!\s)\s*+\|$")
 
 
 def append_note(said: str, note: str, kind: AnswerBlockKind) -> str:
