@@ -190,7 +190,7 @@ def print_passages(results: Sequence[RetrievalResult]) -> None:
 def ask(
     question: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[QUESTION]", help="Your question, or none to read it from a pipe.", show_default=False),
+        typer.Argument(metavar="QUESTION", help="Your question, or none to read it from a pipe.", show_default=False),
     ] = None,
     top_k: TopK = None,
     threshold: Annotated[
