@@ -128,11 +128,10 @@ READERS: dict[str, Callable[[str], object]] = {
     "units": units,
     "build_link": lambda text: build_link("https://book.example/", anchor="", words=text),
     "vocabulary": lambda text: VocabularyDelta().add(text),
-    "chunk_entries": lambda text: chunk_entries(chunk(text), RESULTS_TERMS),
+    "chunk_entries": lambda text: chunk_entries(chunk(text), TermWeights(RESULTS).bm25.terms),
     "find_small_talk": find_small_talk,
     "make_standalone": lambda text: make_standalone("And why?", [Exchange(text, text)]),
 }
-RESULTS_TERMS = TermWeights(RESULTS).bm25.terms
 
 
 @pytest.mark.parametrize("name", READERS)

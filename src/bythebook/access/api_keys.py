@@ -130,7 +130,7 @@ class ApiKeyStore:
         """Whether no key is required, because none was ever created."""
         self._closed = self._closed or bool(self._closed_file and self._closed_file.exists())
         # Keys are revoked but never deleted, so a closed server stays closed and the result can be cached.
-        if not self._closed and await self._database.read(lambda connection: connection.scalar(_ANY)):
+        if not self._closed and await self._database.read(lambda connection: bool(connection.scalar(_ANY))):
             self._remember_closed()
         return not self._closed
 

@@ -89,9 +89,8 @@ def dim(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Inline code: coloured instead of between backticks."""
-    styled = _style(text.strip("`"), "36", sys.stdout)
-    return styled if styled != text.strip("`") else text
+    """Inline code: coloured instead of between backticks. The text around it may be bold."""
+    return f"\x1b[36m{text.strip('`')}\x1b[39m" if _has_styles(sys.stdout) else text
 
 
 def link(text: str, url: str) -> str:
@@ -120,7 +119,7 @@ def require_book(settings: Settings) -> None:
     """Raise NotFound if there is no book on this disk, before anything is downloaded or loaded."""
     folder = settings.data_dir
     if not settings.qdrant_url and not any((folder / name).exists() for name in ("index/CURRENT", "attached.json")):
-        raise NotFound(f"there is no book in {str(folder)!r} yet. Run 'bythebook ingest FOLDER' first.")
+        raise NotFound(f"there is no book yet in {str(folder)!r}. Run 'bythebook ingest FOLDER' first.")
 
 
 def print_table(rows: Sequence[tuple[str, ...]]) -> None:

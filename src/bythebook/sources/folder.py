@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from bythebook.errors import InputError
 from bythebook.serialization import CONTROL
-from bythebook.sources import ListedPage, Page, SkippedPage, Unreadable
+from bythebook.sources import GeneratedPage, ListedPage, Page, SkippedPage, Unreadable
 from bythebook.sources.document import ParsedDocument, compose
 from bythebook.sources.projects import DEFAULT_SLUGS, SlugOptions, Style, detect_style, is_build_output
 from bythebook.sources.readers import find_format
@@ -29,6 +29,8 @@ MAX_TEXT_BYTES = 20_000_000
 MAX_DOCUMENT_BYTES = 200_000_000
 """Maximum size of a binary document. Most of a PDF is images and fonts."""
 
+_AUTODOC = re.compile(r"^(?:::: [\w.]+|\.\. (?:auto\w+|doxygen\w+)::|```\{auto\w+\})", re.MULTILINE)
+"""Directives of mkdocstrings, autodoc and Breathe."""
 _BAD_NAME = "its name is not valid UTF-8, or has control characters; rename it"
 _UNSUPPORTED = {
     ".doc": "an old Word file",
@@ -165,6 +167,8 @@ class Folder:
         document, stat = self._parse(path, chapter)
         text, blocks = compose(document.parts)
         if not blocks:
+            if _AUTODOC.search(self._file(path).read_text(encoding="utf-8", errors="replace")):
+                raise GeneratedPage("its text is generated from code; ingest the built site to have it")
             raise Unreadable("there is no text in it")
         return Page(
             url=listed.url,
