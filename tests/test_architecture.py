@@ -19,7 +19,7 @@ import bythebook
 ROOT = Path(bythebook.__file__).parent
 
 ORDER = (
-    ("errors", "serialization", "telemetry", "concurrency", "tokens"),
+    ("errors", "serialization", "telemetry", "concurrency"),
     ("upstream",),
     ("sources",),
     ("chunking",),
@@ -35,7 +35,7 @@ ORDER = (
     ("ingest",),
     ("settings",),
     ("qa",),
-    ("book", "admin"),
+    ("book", "admin", "sync_book"),
     ("server", "mcp", "evals"),
     ("cli", "testing", "__main__", "__init__"),
 )

@@ -153,6 +153,9 @@ class Settings:
         minimum=0.0,
         maximum=1.0,
     )
+    excerpt_characters: int = _agent_option(
+        "excerpt_characters", "The maximum characters of a passage in a tool's result. 0: only the token budget."
+    )
     retrieval_mode: Mode = _setting("auto", "Whether the model calls a search tool or gets the passages in its prompt.")
     model: str = _setting(
         "", "The model. Empty: the default model of the provider; without a provider no model is used."
@@ -202,6 +205,7 @@ class Settings:
     rate_limit_key: str = _setting("600/minute", "The rate limit of an API key.")
     rate_limit_address: str = _setting("60/minute", "The rate limit of a client address without a key.")
     site_budget: int = _setting(1000, "The daily quota of questions of a site.", minimum=1, maximum=1_000_000_000)
+    require_keys: bool = _setting(False, "Require a key even before one was created.")
     cors_origins: tuple[str, ...] = _setting((), "Allowed CORS origins in addition to those of the sites.")
     allowed_hosts: tuple[str, ...] = _setting(
         (), "Allowed values of the Host header. Empty: any; on 127.0.0.1 only the names of this machine."
@@ -227,10 +231,9 @@ class Settings:
     shutdown_seconds: float = _setting(
         8.0, "How long a shutdown waits for running answers, in seconds.", minimum=0.0, maximum=600.0
     )
-    log_level: LogLevel = _setting("info", "The minimum level of logged events.")
+    log_level: LogLevel = _setting("info", "The minimum level of logged events. debug: also outside of a server.")
     log_format: LogFormat = _setting("json", "The log format: one JSON object per line, or text.")
     log_content: bool = _setting(False, "Include questions and answers in the log.")
-    verbose: bool = _setting(False, "Log everything to standard error, also outside of a server.")
     traces: bool = _setting(False, "Export traces to the endpoint of the OTEL_ variables.")
 
     origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
@@ -276,7 +279,8 @@ class Settings:
     def from_agent_config(cls, config: AgentConfig) -> Settings:
         """The settings with the options of the agent."""
         values = {name: getattr(config, name) for name in _AGENT_DEFAULTS if name in FIELDS}
-        return cls(**values | {"system_prompt": "" if config.system_prompt == SYSTEM else config.system_prompt})
+        prompt = "" if config.system_prompt == SYSTEM else config.system_prompt
+        return cls(**values | {"system_prompt": prompt, "log_level": "debug" if config.verbose else "info"})
 
     @property
     def database_address(self) -> str:

@@ -34,16 +34,20 @@ HELLO = {
 CALLS: dict[tuple[str, str], Any] = {
     ("POST", "/v1/ask"): QUESTION,
     ("POST", "/v1/sessions"): {},
+    ("GET", "/v1/sessions"): None,
     ("GET", "/v1/sessions/{session_id}"): None,
     ("GET", "/v1/sessions/{session_id}/messages"): None,
+    ("GET", "/v1/sessions/{session_id}/turns"): None,
     ("POST", "/v1/sessions/{session_id}/reset"): None,
     ("DELETE", "/v1/sessions/{session_id}"): None,
     ("POST", "/v1/search"): {"query": "fog horn"},
     ("POST", "/v1/feedback"): {"response_id": "ID", "rating": "up"},
     ("POST", "/v1/chat/completions"): {"messages": [{"role": "user", "content": QUESTION["query"]}]},
     ("GET", "/v1/models"): None,
+    ("GET", "/v1/models/{model_id}"): None,
     ("POST", "/mcp"): HELLO,
     ("GET", "/metrics"): None,
+    ("GET", "/health"): None,
     ("GET", "/health/live"): None,
     ("GET", "/health/ready"): None,
     ("GET", "/"): None,
@@ -59,7 +63,9 @@ ASK = RoutePolicy(Scope.ASK)
 POLICIES: dict[tuple[str, str], RoutePolicy] = {
     ("POST", "/v1/ask"): RoutePolicy(Scope.ASK, admission=True),
     ("POST", "/v1/sessions"): ASK,
+    ("GET", "/v1/sessions"): ASK,
     ("GET", "/v1/sessions/{session_id}"): ASK,
+    ("GET", "/v1/sessions/{session_id}/turns"): ASK,
     ("GET", "/v1/sessions/{session_id}/messages"): ASK,
     ("POST", "/v1/sessions/{session_id}/reset"): ASK,
     ("DELETE", "/v1/sessions/{session_id}"): ASK,
@@ -67,8 +73,10 @@ POLICIES: dict[tuple[str, str], RoutePolicy] = {
     ("POST", "/v1/feedback"): RoutePolicy(Scope.FEEDBACK),
     ("POST", "/v1/chat/completions"): RoutePolicy(Scope.ASK, admission=True),
     ("GET", "/v1/models"): ASK,
+    ("GET", "/v1/models/{model_id}"): ASK,
     ("POST", "/mcp"): RoutePolicy(Scope.ASK, admission=True, site_tokens=False),
     ("GET", "/metrics"): RoutePolicy(Scope.METRICS),
+    ("GET", "/health"): PUBLIC,
     ("GET", "/health/live"): PUBLIC,
     ("GET", "/health/ready"): PUBLIC,
     ("GET", "/"): PUBLIC,
@@ -157,6 +165,7 @@ async def test_a_route_without_a_policy_is_an_error() -> None:
 async def path_for(closed: Closed, who: str, method: str, path: str) -> tuple[str, Any]:
     """The path and body of a call with ids of this caller."""
     body = CALLS[method, path]
+    path = path.replace("{model_id}", "bythebook")
     if "{session_id}" in path:
         path = path.replace("{session_id}", await closed.session(who))
     if path == "/v1/feedback":

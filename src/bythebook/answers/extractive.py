@@ -7,9 +7,11 @@ as the kind of question asks for it: code for "how", the remedy for an error, no
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from itertools import accumulate, zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from bythebook.answers import SectionLink
@@ -84,26 +86,9 @@ class QuestionShape(NamedTuple):
     """The question only names a subject: the beginning of its section answers it."""
 
 
-_EXAMPLE = re.compile(r"\b(?:examples?|snippet|sample|show\s+me|code|minimal|hello\s+world)\b", re.IGNORECASE)
-_CODE = re.compile(
-    r"\b(?:how\s+(?:do|can|to|should|would|could|does)|syntax|usage|"
-    r"install(?:ation|ing)?|quick\s?start|get(?:ting)?\s+started|(?:where|how)\s+(?:do|to|can|should)\s+\w*\s*(?:begin|start))\b",
-    re.IGNORECASE,
-)
-_ERROR = re.compile(
-    r"[A-Za-z]*(?:Error|Exception|Warning)\b|error\s?\[|traceback|\b(?:fails?|failed|failing|falls?|broken|crash\w*|"
-    r"doesn['’]?t|not\s+work\w*|cannot|can['’]?t|unable|problems?|troubles?)\b",
-)
-_VALUE = re.compile(
-    r"\b(?:defaults?|how\s+(?:many|much|long|large|big|often|old|high)|which|what\s+(?:version|port|size|number|type|"
-    r"value|licen[cs]e|\w+\s+versions?)|maximum|minimum|max|min|limit)\b",
-    re.IGNORECASE,
-)
-_ASKS = re.compile(
-    r"\b(?:what|who|how|why|when|where|which|whose|is|are|was|were|do|does|did|can|could|should|would|will|has|have|"
-    r"may|must|show|give|tell|explain|list|vs|versus|or|difference)\b|\?",
-    re.IGNORECASE,
-)
+_FORMS = json.loads(Path(__file__).with_suffix(".json").read_bytes())
+_EXAMPLE, _CODE, _VALUE, _ASKS = (re.compile(_FORMS[name], re.I) for name in ("example", "code", "value", "asks"))
+_ERROR = re.compile(_FORMS["error"])
 _MAX_NAME_WORDS = 4
 
 

@@ -256,9 +256,11 @@ class AnswerPipeline:
     async def _retrieve(
         self, context: RequestContext, query: str, top_k: int, filters: Filters, *, also: tuple[str, ...] = ()
     ) -> Retrieval:
-        return await self.retriever.retrieve(
+        found = await self.retriever.retrieve(
             context.snapshot, query, top_k=top_k, filters=filters, extra_queries=also, stage_timeout=context.timer.limit
         )
+        threshold = self.config.retrieval_threshold
+        return found if threshold == "auto" else replace(found, context=found.context.drop_below(threshold))
 
     async def _covers_question(self, context: RequestContext) -> bool:
         """Whether the book covers the question. Passages are scored only until the answer to this is certain."""

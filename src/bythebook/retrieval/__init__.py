@@ -118,6 +118,11 @@ class RetrievalContext:
             kept.pop()
         return replace(self, results=tuple(kept))
 
+    def drop_below(self, score: float) -> RetrievalContext:
+        """The results with at least this cosine."""
+        kept = [result for result in self.results if result.score >= score]
+        return replace(self, results=tuple(replace(result, position=at) for at, result in enumerate(kept, start=1)))
+
     def get_citations(self) -> tuple[Citation, ...]:
         """A citation of the whole text of each passage, numbered by position."""
         return tuple(to_citation(r, 0, len(r.text), number=r.position) for r in self.results)

@@ -201,7 +201,7 @@ EXAMPLES: dict[str, list[Json]] = {
     "Feedback": [_RATING | {"rated_at": _TIME.isoformat()}],
     "FeedbackRequest": [_RATING],
     "Health": [{"status": "ready"}],
-    "Messages": [{"session_id": _SESSION.id, "messages": [to_json(each) for each in _SESSION.messages[1:]]}],
+    "Messages": [{"messages": [to_json(each) for each in _SESSION.messages[1:]], "has_more": False}],
     "Models": [completions.list_book(published=1794847780)],
     "OpenAIErrorResponse": [errors.to_openai_error(_NO_QUESTION)],
     "RetrievalContext": [to_json(RetrievalContext("fog horn", (_PASSAGE,), _TIME))],

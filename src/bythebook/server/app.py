@@ -10,6 +10,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -63,6 +64,7 @@ def create_app(book: Book, settings: Settings) -> FastAPI:
         middleware=[
             Middleware(middleware.TelemetryMiddleware),
             Middleware(middleware.HeadMiddleware),
+            Middleware(GZipMiddleware, compresslevel=5),
             Middleware(middleware.CorsMiddleware, authenticator=authenticator),
             Middleware(middleware.ErrorMiddleware),
             Middleware(middleware.TrustedHostMiddleware, host=settings.host, allowed=settings.allowed_hosts),

@@ -36,7 +36,7 @@ BODY_TIMEOUT_SECONDS = 20.0
 
 OTHER = "other"
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
-PROBE_ROUTES = frozenset({"/health/live", "/health/ready", "/metrics"})
+PROBE_ROUTES = frozenset({"/health", "/health/live", "/health/ready", "/metrics"})
 """Requested by machines every few seconds: logged only when they fail."""
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
@@ -88,11 +88,19 @@ class _RequestRecord:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            others = [(name, value) for name, value in message.get("headers", []) if name.lower() != b"x-request-id"]
-            message = {**message, "headers": [*others, (b"x-request-id", self.request_id.encode())]}
+            headers = [(name, value) for name, value in message.get("headers", []) if name.lower() != b"x-request-id"]
+            headers += [(b"x-request-id", self.request_id.encode()), *self._scope["state"].get("headers", ())]
+            if self._is_private and b"cache-control" not in dict(headers):
+                headers.append((b"cache-control", b"no-store"))
+            message = {**message, "headers": headers}
         else:
             self._bytes += len(message.get("body", b""))
         await self._send(message)
+
+    @property
+    def _is_private(self) -> bool:
+        """Whether the response is of one reader, so that no cache may store it."""
+        return str(self._scope["state"].get("route", "")).startswith("/v1/")
 
     def report(self) -> None:
         seconds = time.perf_counter() - self._started
