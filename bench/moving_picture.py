@@ -19,7 +19,7 @@ from bythebook.sources.folder import Folder
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
 
-    from playwright.async_api import Page
+    from playwright.async_api import FloatRect, Page
 
 WHERE = ROOT / "docs" / "pictures" / "question-to-sentence.png"
 MOST_BYTES = 300_000
@@ -27,8 +27,10 @@ WIDTH, HEIGHT = 760, 520
 QUESTION = "What happens when ingest is killed?"
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
-Frame = tuple[bytes, int]
-"""A screenshot, and how many milliseconds it is shown."""
+INPUT_HEIGHT = 110
+"""The lower part of the page, which changes while the question is typed."""
+Frame = tuple[bytes, int, int]
+"""A screenshot, how many milliseconds it is shown, and the distance of its upper edge from that of the picture."""
 
 
 async def main() -> None:
@@ -64,34 +66,32 @@ async def _take() -> list[Frame]:
 
 
 async def _scenes(page: Page) -> AsyncIterator[Frame]:
-    async def seen(milliseconds: int) -> Frame:
-        return await page.screenshot(animations="disabled"), milliseconds
+    async def seen(milliseconds: int, top: int = 0) -> Frame:
+        part: FloatRect = {"x": 0, "y": top, "width": WIDTH, "height": HEIGHT - top}
+        return await page.screenshot(animations="disabled", clip=part), milliseconds, top
 
     await page.locator(".offer").first.wait_for()
     yield await seen(1200)
     words = QUESTION.split()
     for count in range(2, len(words) + 1, 2):
         await page.get_by_role("textbox").fill(" ".join(words[:count]))
-        yield await seen(350)
+        yield await seen(350, top=HEIGHT - INPUT_HEIGHT)
     await page.keyboard.press("Enter")
     await page.locator(".actions").wait_for()
     yield await seen(2600)
-    await page.locator(".answer a.cite").first.hover()
-    await page.get_by_role("tooltip").wait_for()
-    yield await seen(2000)
     await page.locator(".answer a.cite").first.click()
     await page.locator("mark").first.wait_for()
     yield await seen(4000)
 
 
 def animate(frames: Sequence[Frame]) -> bytes:
-    """The screenshots as one animated PNG. All have the same size and format."""
+    """The screenshots as one animated PNG. All have the same format."""
     header = next(data for name, data in _chunks(frames[0][0]) if name == b"IHDR")
     parts = [_chunk(b"IHDR", header), _chunk(b"acTL", struct.pack(">II", len(frames), 0))]
     number = 0
-    for at, (png, milliseconds) in enumerate(frames):
-        size = header[:8]
-        control = struct.pack(">I", number) + size + struct.pack(">IIHHBB", 0, 0, milliseconds, 1000, 0, 0)
+    for at, (png, milliseconds, top) in enumerate(frames):
+        size = next(data[:8] for name, data in _chunks(png) if name == b"IHDR")
+        control = struct.pack(">I", number) + size + struct.pack(">IIHHBB", 0, top, milliseconds, 1000, 0, 0)
         parts.append(_chunk(b"fcTL", control))
         number += 1
         pixels = zlib.decompress(b"".join(data for name, data in _chunks(png) if name == b"IDAT"))

@@ -19,7 +19,7 @@ import bythebook
 ROOT = Path(bythebook.__file__).parent
 
 ORDER = (
-    ("errors", "serialization", "telemetry", "concurrency", "tokens"),
+    ("errors", "serialization", "telemetry", "concurrency"),
     ("upstream",),
     ("sources",),
     ("chunking",),

@@ -39,3 +39,5 @@ from bythebook.settings import Settings as Settings
 from bythebook.sync_book import SyncBook as SyncBook
 
 __version__: str
+
+__all__: list[str]

@@ -372,14 +372,15 @@ class Book:
                 self._introduced = (snapshot.name, made)
             return self._introduced[1]
 
-    async def read(self, chunk_id: str) -> tuple[Chunk, str]:
-        """The chunk with this id, and the whole text of its page. Raises NotFound."""
+    async def read(self, chunk_id: str) -> tuple[Chunk, str, frozenset[str]]:
+        """The chunk with this id, the whole text of its page and the headings in it. Raises NotFound."""
         async with self._index_provider.snapshot() as snapshot:
             found = (await snapshot.store.fetch([chunk_id])).get(chunk_id)
             page = snapshot.catalog.get_page(found.chunk.url) if found else None
             if found is None or page is None:
                 raise NotFound("this book has no such page any more. Ask again for the current one.")
-            return found.chunk, page.text
+            chunks = snapshot.catalog.chunks_of_pages([page.url])
+            return found.chunk, page.text, frozenset(title for chunk in chunks for title in chunk.headings.split(" > "))
 
     async def conversation(self, session_id: str | None = None, *, user_id: str = "") -> Conversation:
         """The reader's conversation with this id, or a new conversation."""
@@ -598,8 +599,15 @@ class Book:
 @asynccontextmanager
 async def open_key_store(settings: Settings) -> AsyncIterator[ApiKeyStore]:
     """The API keys of this book. Opens no model and no index."""
-    from bythebook.access.api_keys import ApiKeyStore
     from bythebook.database.engine import open_database
 
     async with open_database(settings.database_address) as database:
-        yield ApiKeyStore(database)
+        yield make_key_store(settings, database)
+
+
+def make_key_store(settings: Settings, database: Database) -> ApiKeyStore:
+    """The API keys in this database. That there are any is remembered in the data folder too."""
+    from bythebook.access.api_keys import ApiKeyStore
+
+    closed_file = settings.data_dir / "keys-required"
+    return ApiKeyStore(database, required=settings.require_keys, closed_file=closed_file)

@@ -1,5 +1,6 @@
 """Conversion of dataclasses and errors to JSON, shared by the command line, HTTP and MCP."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from datetime import datetime
@@ -11,6 +12,10 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from bythebook.errors import BookError
 from bythebook.telemetry import redact, request_id
+
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Characters that a terminal obeys instead of showing them, without line breaks and tabs: text from outside may contain
+them."""
 
 
 def to_json(value: Any) -> Any:

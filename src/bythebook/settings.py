@@ -205,6 +205,7 @@ class Settings:
     rate_limit_key: str = _setting("600/minute", "The rate limit of an API key.")
     rate_limit_address: str = _setting("60/minute", "The rate limit of a client address without a key.")
     site_budget: int = _setting(1000, "The daily quota of questions of a site.", minimum=1, maximum=1_000_000_000)
+    require_keys: bool = _setting(False, "Require a key even before one was created.")
     cors_origins: tuple[str, ...] = _setting((), "Allowed CORS origins in addition to those of the sites.")
     allowed_hosts: tuple[str, ...] = _setting(
         (), "Allowed values of the Host header. Empty: any; on 127.0.0.1 only the names of this machine."

@@ -88,7 +88,7 @@ async def test_a_reader_who_scrolls_while_an_answer_is_written_is_left_alone(
         await expect(page.locator(".answer p").nth(12)).to_be_attached()
         await page.locator(".thread").hover()
         await page.mouse.wheel(0, 150)
-        await page.wait_for_function(f"{thread}.scrollTop >= 150")
+        await expect(page.locator(".thread")).to_have_js_property("scrollTop", 150)
         await expect(page.locator(".answer p").nth(20)).to_be_attached()
         assert await page.evaluate(f"{thread}.scrollTop") == 150
         await page.get_by_role("button", name="Stop").click()

@@ -389,6 +389,15 @@ async def test_an_expired_lease_interrupts_the_turn_and_discards_its_late_answer
         assert (await other.load(conversation, user_id="")).turn_count == 1
 
 
+async def test_an_expired_lease_frees_a_conversation_also_for_the_process_that_forgot_its_turn(url: str) -> None:
+    async with open_conversations(url, lease=0.0) as store:
+        conversation = await start(store)
+        await store.begin_turn(conversation, "1?", user_id="")
+        second = await ask(store, conversation, "2?")
+        assert await states(store, conversation) == [(1, TurnState.INTERRUPTED), (2, TurnState.COMPLETED)]
+        assert second.number == 2
+
+
 async def test_closing_interrupts_unfinished_turns(url: str) -> None:
     async with open_conversations(url) as closing:
         conversation = await start(closing)

@@ -21,6 +21,7 @@ from bythebook.qa.suggestions import question_from_heading, use_sentence_case
         pytest.param("Setting and disabling timeouts", "How do I set and disable timeouts?", id="two gerunds"),
         pytest.param("Getting your own key", "How do I get my own key?", id="a doubled letter, and whose it is"),
         pytest.param("How keys are stored", "How are keys stored?", id="how it is done"),
+        pytest.param("How faithfully a site is read", "", id="how in which manner"),
         pytest.param("Testing and Linting", "", id="a gerund that is not known"),
         pytest.param("Merging of configuration", "", id="a noun that looks like a gerund"),
         pytest.param("Use Cases", "", id="a noun that looks like a verb"),

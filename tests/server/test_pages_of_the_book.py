@@ -24,13 +24,17 @@ async def test_the_page_has_the_whole_text_and_marks_the_quote(
     shelved: Path, model_folder: Path, tmp_path: Path
 ) -> None:
     async with serve_book(settings_for(shelved, model_folder, tmp_path)) as served:
-        response = await served.client.get(await read_link(served))
+        link = await read_link(served)
+        response = await served.client.get(link)
         assert response.status_code == 200
         marked = re.findall(r"<mark[^>]*>(.*?)</mark>", response.text)
         assert "two blasts of three seconds" in " ".join(marked)
         assert '<mark id="quote">' in response.text
-        assert "If the horn fails" in response.text
+        assert "<h2>If the horn fails</h2>" in response.text
         assert "script" not in response.headers["content-security-policy"]
+        path = link.partition("?")[0]
+        assert (await served.client.get(f"{path}?start=90000&end=3")).text.count("Ships know") == 1
+        assert (await served.client.get(f"{path}?start=-1")).status_code == 400
         assert (await served.client.get(f"/read/{uuid4()}")).status_code == 404
         assert (await served.client.get("/read/../settings")).status_code == 404
         assert (await served.client.get("/read/none")).status_code == 400
@@ -62,7 +66,7 @@ async def test_a_server_with_keys_shows_its_pages_only_beside_a_public_chat_page
 )
 def test_marks_never_cross_the_blocks_of_a_page(text: str, quote: str, marked: str) -> None:
     start = text.index(quote)
-    html = render_page(text, (start, start + len(quote)))
+    html = render_page(text, (start, start + len(quote)), headings={"A heading"})
     assert marked in html
     assert html.count("<mark") == html.count("</mark>") > 0
     assert "<script" not in html

@@ -174,10 +174,10 @@ class AgentResponse:
         object.__setattr__(self, "retrieval_performed", self.retrieval_performed or self.metadata.chunk_count > 0)
         if not self.answer.strip():
             raise InputError("an answer is never empty")
-        if self.outcome is Outcome.REFUSED and NO_INFORMATION not in self.answer:
-            raise InputError(f"a refusal contains the words {NO_INFORMATION!r}")
         if self.grounded != bool(self.citations):
             raise InputError("a grounded answer has citations, and no other has any")
+        if self.outcome is Outcome.REFUSED and NO_INFORMATION not in self.answer:
+            raise InputError(f"a refusal contains the words {NO_INFORMATION!r}")
         if self.turn_number < 1:
             raise InputError(f"turn_number counts from 1, not {self.turn_number}")
         if self.tokens_used < 0:

@@ -7,9 +7,11 @@ as the kind of question asks for it: code for "how", the remedy for an error, no
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from itertools import accumulate, zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from bythebook.answers import SectionLink
@@ -45,7 +47,7 @@ _DEFINING = 3.0
 """What a unit is worth more that defines the term of the question, in logits."""
 _MAX_WORDS = 150
 """About the longest prose of an answer, without code and tables."""
-_MAX_CODE_LINES, _WHOLE_LINES = 40, 8
+_MAX_CODE_LINES, _WHOLE_LINES = 30, 8
 """The most lines of code in a block that is extended, and the lines of a whole example."""
 _LONGEST_LIST, _LONGEST_TABLE = 12, 8
 _SHORT_LIST_WORDS = 60
@@ -82,26 +84,9 @@ class QuestionShape(NamedTuple):
     """The question only names a subject: the beginning of its section answers it."""
 
 
-_EXAMPLE = re.compile(r"\b(?:examples?|snippet|sample|show\s+me|code|minimal|hello\s+world)\b", re.IGNORECASE)
-_CODE = re.compile(
-    r"\b(?:how\s+(?:do|can|to|should|would|could|does)|syntax|usage|"
-    r"install(?:ation|ing)?|quick\s?start|get(?:ting)?\s+started|(?:where|how)\s+(?:do|to|can|should)\s+\w*\s*(?:begin|start))\b",
-    re.IGNORECASE,
-)
-_ERROR = re.compile(
-    r"[A-Za-z]*(?:Error|Exception|Warning)\b|error\s?\[|traceback|\b(?:fails?|failed|failing|falls?|broken|crash\w*|"
-    r"doesn['’]?t|not\s+work\w*|cannot|can['’]?t|unable|problems?|troubles?)\b",
-)
-_VALUE = re.compile(
-    r"\b(?:defaults?|how\s+(?:many|much|long|large|big|often|old|high)|which|what\s+(?:version|port|size|number|type|"
-    r"value|licen[cs]e|\w+\s+versions?)|maximum|minimum|max|min|limit)\b",
-    re.IGNORECASE,
-)
-_ASKS = re.compile(
-    r"\b(?:what|who|how|why|when|where|which|whose|is|are|was|were|do|does|did|can|could|should|would|will|has|have|"
-    r"may|must|show|give|tell|explain|list|vs|versus|or|difference)\b|\?",
-    re.IGNORECASE,
-)
+_FORMS = json.loads(Path(__file__).with_suffix(".json").read_bytes())
+_EXAMPLE, _CODE, _VALUE, _ASKS = (re.compile(_FORMS[name], re.I) for name in ("example", "code", "value", "asks"))
+_ERROR = re.compile(_FORMS["error"])
 _MAX_NAME_WORDS = 4
 
 
@@ -199,11 +184,11 @@ async def compose_answer(reader: AnswerReader, results: Sequence[RetrievalResult
     needed = find_needed_words(reader.question)
     if needed and not any(needed.search(best.section.block_text(index)) for index in best.unit):
         return None
-    if defines(best.text, definition_pattern(reader.question)):
-        shape = shape._replace(front=False)
-    elif (reader.certain or shape.front) and reader.is_named(best.section):
+    if shape is not _EXAMPLE_SHAPE and (reader.certain or shape.front) and reader.is_named(best.section):
         shape = shape._replace(words=max(shape.words, _FRONT_WORDS), front=True)
     elif reader.overlap(best.section.headings[-1]) < _SAME_NAME:
+        shape = shape._replace(front=False)
+    if defines(best.text, definition_pattern(reader.question)):
         shape = shape._replace(front=False)
     chosen = _extend_unit(best.section, best.unit, shape)
     span = await _answering_span(reader, best)
@@ -296,8 +281,8 @@ def _prior(reader: AnswerReader, piece: _Piece, shape: QuestionShape) -> float:
     has_code = any(block.kind is BlockKind.CODE for block in blocks)
     prior = -_RANK_STEP * piece.rank
     if has_code:
-        # A reader who asks for an example wants a whole one.
-        whole = min(_code_lines(piece.section, piece.unit), _WHOLE_LINES) / _WHOLE_LINES
+        # A reader who asks for an example wants a whole one, and the first of a section.
+        whole = min(_code_lines(piece.section, piece.unit), _WHOLE_LINES) / _WHOLE_LINES - 0.1 * piece.unit[0]
         prior += shape.code + (whole if shape is _EXAMPLE_SHAPE else 0.0)
     if defines(piece.text, definition_pattern(reader.question)):
         prior += _DEFINING
@@ -345,8 +330,9 @@ def _code_lines(section: Section, blocks: Sequence[int]) -> int:
 
 
 _LEANS = re.compile(
-    r"(?:this|that|these|those|it|they|however|but|also|then|otherwise|instead|in this case|for example|e\.g\.|so|"
-    r"the above|such|both|and|or|similarly|alternatively|additionally|added in|changed in|default:)\b",
+    r"\.\.\.|…|(?:this|that|these|those|it|they|however|but|also|then|otherwise|instead|in this case|"
+    r"for example|e\.g\.|so|the above|such|both|and|or|similarly|alternatively|additionally|added in|"
+    r"changed in|default:)\b",
     re.IGNORECASE,
 )
 
@@ -379,8 +365,10 @@ async def _answering_span(reader: AnswerReader, piece: _Piece) -> Span:
         return prose[0]
     texts = [piece.section.text[span.start : span.end] for span in prose]
     scores = await reader.score([text[:_UNIT_CHARACTERS] for text in texts])
-    ranked = zip(
-        (score - 3 * text.endswith("?") for score, text in zip(scores, texts, strict=True)), prose, strict=True
+    needed = find_needed_words(reader.question)
+    ranked = (
+        (score - 3 * text.endswith("?") - 5 * bool(needed and not needed.search(text)), part)
+        for score, text, part in zip(scores, texts, prose, strict=True)
     )
     return max(ranked, key=lambda entry: entry[0])[1]
 

@@ -33,6 +33,8 @@ def strip_trailing_punctuation(url: str) -> str:
     return bare.rstrip(")") if bare.endswith(")") and bare.count("(") < bare.count(")") else bare
 
 
+LONGEST = 4000
+"""Maximum length of a construct. Streamed and complete text use the same limit."""
 _OPENING = re.compile(r"([ \t]*)(`{3,}|~{3,})(.*)")
 _DEFINITION = re.compile(r"[ \t]*\[[^\]\n]+\]:.*")
 _SOURCES_SAID = re.compile(r"[\s>*_(]*sources?[\s*_]*:[\s*_]*\S.*", re.IGNORECASE | re.DOTALL)
@@ -109,7 +111,7 @@ class SourceListTracker:
 
 def is_link_definition(line: str) -> bool:
     """True for a link or footnote definition: `[1]: url` or `[^1]: source`."""
-    return bool(_DEFINITION.fullmatch(line.rstrip("\n")))
+    return len(line) <= LONGEST and bool(_DEFINITION.fullmatch(line.rstrip("\n")))
 
 
 def may_be_special_line(line: str) -> bool:
@@ -117,14 +119,11 @@ def may_be_special_line(line: str) -> bool:
     body = line.lstrip(" \t")
     if not body or (body[0] in "`~" and (not body.strip(body[0]) or body.startswith(body[0] * 3))):
         return True
-    if body[0] == "[" and re.fullmatch(r"\[[^\]\n]*(?:\](?::.*)?)?", body):
+    if body[0] == "[" and len(line) <= LONGEST and re.fullmatch(r"\[[^\]\n]*(?:\](?::.*)?)?", body):
         return True
     said = body.lstrip("#>*_( \t").lower()
     return not said or any(said.startswith(word) or word.startswith(said) for word in _ANNOUNCING)
 
-
-LONGEST = 4000
-"""Maximum length of a construct. Streamed and complete text use the same limit."""
 
 _DEEPEST_NESTING = 20
 """Deeper nested brackets are not links. The limit bounds the time of the search."""
@@ -179,8 +178,8 @@ def find_destination_end(text: str, start: int, *, final: bool) -> int | None:
             return _not_found(final=final or bool(char))
         depth += (char == "(") - (char == ")")
         at += 2 if char == "\\" else 1
-        if depth == 0:
-            return at
+        if depth in (0, _DEEPEST_NESTING):
+            return at if depth == 0 else None
     return None
 
 

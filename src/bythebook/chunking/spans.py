@@ -10,7 +10,7 @@ from bythebook.chunking.sentences import split_sentences
 
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 _ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+")
-_TABLE_RULE = re.compile(r"\s*\|?[\s:|-]+\|?\s*$")
+_TABLE_RULE = re.compile(r"[\s:|-]+$")
 
 
 class SpanKind(StrEnum):

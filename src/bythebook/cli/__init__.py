@@ -3,6 +3,8 @@
 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 finished with some pages skipped, 130 interrupted.
 """
 
+from __future__ import annotations
+
 import gc
 import os
 import sys
@@ -44,17 +46,17 @@ def _discard_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def run_app(app: Typer) -> None:
-    """Run the typer application. Its usage errors are JSON like all others, if `--json` is given."""
-    from click import ClickException
+def _run_app(app: Typer) -> None:
+    """Run the typer application. With `--json`, its usage errors are JSON like all others."""
+    from typer import BadParameter
 
+    if "--json" not in sys.argv:
+        app()
+    usage_error: type[Exception] = BadParameter.__base__  # type: ignore[assignment] # typer does not export it
     try:
         sys.exit(app(standalone_mode=False))
-    except ClickException as error:
-        if "--json" in sys.argv:
-            raise InputError(error.format_message()) from error
-        error.show()
-        sys.exit(error.exit_code)
+    except usage_error as error:
+        raise InputError(getattr(error, "format_message", error.__str__)()) from error
 
 
 def _run() -> None:
@@ -69,4 +71,4 @@ def _run() -> None:
     else:
         from bythebook.cli.app import app
 
-        run_app(app)
+        _run_app(app)

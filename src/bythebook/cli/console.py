@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO, TypeVar
 import typer
 
 from bythebook.errors import BookError, NotFound
-from bythebook.serialization import error_to_dict, to_json
+from bythebook.serialization import CONTROL, error_to_dict, to_json
 from bythebook.settings import Settings
 from bythebook.telemetry import Progress, redact
 from bythebook.telemetry.redaction import register_secrets
@@ -24,6 +24,8 @@ from bythebook.telemetry.redaction import register_secrets
 if TYPE_CHECKING:
     from bythebook.book import Book
 
+_STYLE = f"[{os.urandom(8).hex()}["
+"""Stands for the beginning of an escape sequence. No page can guess it."""
 FAILED, USAGE_ERROR, PAGES_SKIPPED, INTERRUPTED = 1, 2, 3, 130
 
 T = TypeVar("T")
@@ -65,12 +67,17 @@ def exit_now() -> NoReturn:
 
 def echo(text: str) -> None:
     """Print to standard output: the result of the command."""
-    print(text, flush=True)  # noqa: T201 - standard output is where answers go
+    print(_to_terminal(text), flush=True)  # noqa: T201 - standard output is where answers go
 
 
 def say(text: str) -> None:
     """Print to standard error: messages that are not part of the result."""
-    print(text, file=sys.stderr, flush=True)  # noqa: T201 - and standard error is for everything else
+    print(_to_terminal(text), file=sys.stderr, flush=True)  # noqa: T201 - and standard error is for everything else
+
+
+def _to_terminal(text: str) -> str:
+    """Remove what a terminal would obey: pages, titles and models may contain it. Only our own styles stay."""
+    return CONTROL.sub("", text).replace(_STYLE, "\x1b[")
 
 
 def bold(text: str) -> str:
@@ -82,9 +89,8 @@ def dim(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Inline code: coloured instead of between backticks."""
-    styled = _style(text.strip("`"), "36", sys.stdout)
-    return styled if styled != text.strip("`") else text
+    """Inline code: coloured instead of between backticks. The text around it may be bold."""
+    return f"\x1b[36m{text.strip('`')}\x1b[39m" if _has_styles(sys.stdout) else text
 
 
 def link(text: str, url: str) -> str:
@@ -94,7 +100,7 @@ def link(text: str, url: str) -> str:
 
 def _style(text: str, code: str, stream: TextIO) -> str:
     """Add ANSI codes if the stream is a terminal."""
-    return f"\x1b[{code}m{text}\x1b[0m" if _has_styles(stream) else text
+    return f"{_STYLE}{code}m{text}{_STYLE}0m" if _has_styles(stream) else text
 
 
 def _has_styles(stream: TextIO) -> bool:
@@ -113,7 +119,7 @@ def require_book(settings: Settings) -> None:
     """Raise NotFound if there is no book on this disk, before anything is downloaded or loaded."""
     folder = settings.data_dir
     if not settings.qdrant_url and not any((folder / name).exists() for name in ("index/CURRENT", "attached.json")):
-        raise NotFound(f"there is no book in {str(folder)!r} yet. Run 'bythebook ingest FOLDER' first.")
+        raise NotFound(f"there is no book yet in {str(folder)!r}. Run 'bythebook ingest FOLDER' first.")
 
 
 def print_table(rows: Sequence[tuple[str, ...]]) -> None:
@@ -129,7 +135,8 @@ def print_field(name: str, value: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    echo(json.dumps(to_json(value), ensure_ascii=False, indent=2))
+    text = json.dumps(to_json(value), ensure_ascii=False, indent=2)
+    echo(CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def report_error(error: BookError, *, as_object: bool) -> None:

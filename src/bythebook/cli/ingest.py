@@ -65,6 +65,8 @@ def ingest(
         run(_watch(settings, arguments))
         return
     report = run(_ingest(settings, arguments))
+    if settings.data_dir.is_dir() and not (ignored := settings.data_dir / ".gitignore").exists():
+        ignored.write_text("*\n", encoding="ascii")  # an index does not belong into a repository
     _print_report(report, arguments)
     if report.skipped:
         raise typer.Exit(PAGES_SKIPPED)

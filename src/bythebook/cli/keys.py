@@ -13,6 +13,7 @@ from bythebook.settings import Settings
 
 app = typer.Typer(no_args_is_help=True)
 
+_SCRIPT = '<script src="https://YOUR-SERVER/widget.js" data-site="{}" async></script>'
 _COLUMNS = ("id", "kind", "state", "scopes", "created", "expires", "today", "name", "origins")
 
 
@@ -45,6 +46,9 @@ def create(
         return
     kind = f"The token of {' and '.join(sorted(key.origins))}" if key.origins else "The key"
     say(f"{kind} is shown only once. 'bythebook keys revoke {key.id}' revokes it.")
+    if key.origins:
+        say(f"In the pages, with the address of your server:\n  {_SCRIPT.format(secret)}")
+        say("The server's own chat page needs a token for its own origin from now on: see the setting page_token.")
     echo(secret)
 
 

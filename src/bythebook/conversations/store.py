@@ -224,9 +224,11 @@ class SqlConversations:
         return False
 
     def _has_dead_owner(self, row: RowMapping) -> bool:
+        if row["overdue"]:
+            return True
         if row["owner"] == self._owner:
             return row["id"] not in self._running
-        return bool(row["overdue"]) or LeaseOwner.parse(row["owner"]).is_dead()
+        return LeaseOwner.parse(row["owner"]).is_dead()
 
 
 def _check(conversation_id: str, user_id: str) -> None:

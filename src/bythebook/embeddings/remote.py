@@ -19,8 +19,8 @@ import numpy as np
 
 from bythebook.embeddings import EmbedderId, Texts, Vector, iterate_texts
 from bythebook.embeddings.config import EmbedderConfig, EmbedderLimits
+from bythebook.embeddings.tokens import token_counter
 from bythebook.errors import BookError, ConfigurationError, DeadlineExceeded, RateLimited
-from bythebook.tokens import token_counter
 from bythebook.upstream.classify import ClassifiedError
 from bythebook.upstream.client import RetryPolicy, Upstream
 from bythebook.upstream.deadline import Deadline, now

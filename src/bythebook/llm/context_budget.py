@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from bythebook.conversations.followups import Exchange
+from bythebook.embeddings.tokens import token_counter
 from bythebook.errors import ContextOverflow
 from bythebook.retrieval import RetrievalResult
-from bythebook.tokens import token_counter
 
 Numbered = tuple[int, RetrievalResult]
 

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from bythebook.chunking.spans import SpanKind, split_spans
@@ -41,21 +42,9 @@ _GERUNDS = {
     for verb in sorted(_IMPERATIVE_VERBS | _OTHER_VERBS)
     for stem in (verb, verb.removesuffix("e"), verb + verb[-1])
 }
-_AND_GERUND = re.compile(r"\b(and|or) (\w+ing)\b", re.IGNORECASE)
-_HOW_TO = re.compile(r"how to\s+(?=\w)", re.IGNORECASE)
-_NO_SUBJECT = re.compile(r"what (?:is|are) \w+(?:ed|en)\?", re.IGNORECASE)
-_ASKS = re.compile(r"(?:what|which|who|why|how|when|where|can|do|does|is|are|should)\b.+ .+\?", re.IGNORECASE)
-_QUESTION_HEADING = re.compile(
-    r"(?:what|which|who) \w+s\b.*|(?:what|why|when|where|which|who) (?:is|are|was|were|does|do|can|should|must)\b.*",
-    re.IGNORECASE,
+_AND_GERUND, _HOW_TO, _NO_SUBJECT, _ASKS, _QUESTION_HEADING, _HOW_HEADING, _YOUR, _WHAT_HEADING = (
+    re.compile(pattern, re.IGNORECASE) for pattern in _WORDS["patterns"].values()
 )
-_HOW_HEADING = re.compile(
-    r"(?P<word>how|when|where|why) (?!(?:well|often|many|much|long|far|fast|small|big|good|to)\b)(?P<what>.+?) "
-    r"(?P<verb>works?|(?:are|is|was|were)(?: \w+)?)",
-    re.IGNORECASE,
-)
-_YOUR = re.compile(r"\byour\b", re.IGNORECASE)
-_WHAT_HEADING = re.compile(r"what (?P<what>an? .+|the .+) (?P<verb>means|looks like|needs|is for)", re.IGNORECASE)
 _DEFINITION = re.compile(
     r"(?P<article>An?|The)?\s*(?P<what>[A-Za-z][\w’'-]*(?: [\w’'-]+){0,3}?) (?P<verb>is|are) "
     r"(?P<words>(?:an?|the|one) (?:[^.,;:()]|\.(?=\w))+)"
@@ -81,7 +70,9 @@ async def introduce(snapshot: IndexSnapshot, embedder: Embedder, retriever: Retr
     sections = dict.fromkeys(page.module for page in pages if page.module)
     name = name or snapshot.catalog.get_fact(NAME_FACT)
     candidates = [*_first_questions(name), *list_candidates(snapshot, pages)][:_MOST_CANDIDATES]
-    return Introduction(name, tuple(sections), await _answered(snapshot, embedder, retriever, candidates, name=name))
+    return Introduction(
+        name, tuple(sections), await _keep_answerable(snapshot, embedder, retriever, candidates, name=name)
+    )
 
 
 def _first_questions(name: str) -> list[str]:
@@ -101,11 +92,10 @@ async def introduce_page(
     at = next((number for number, page in enumerate(pages) if page.url in forms), None)
     if at is None:
         return None
-    neighbours = [*pages[at + 1 : at + 3], *pages[max(0, at - 2) : at]]
-    drafted = [*list_candidates(snapshot, pages[at : at + 1]), *list_candidates(snapshot, neighbours)]
-    candidates = list(dict.fromkeys(drafted))[:_MOST_OF_PAGE]
+    neighbours = [*pages[at + 1 : at + 4], *pages[max(0, at - 3) : at]]
+    candidates = [*list_candidates(snapshot, pages[at : at + 1]), *list_candidates(snapshot, neighbours)]
     name = snapshot.catalog.get_fact(NAME_FACT)
-    questions = await _answered(snapshot, embedder, retriever, candidates, name=name)
+    questions = await _keep_answerable(snapshot, embedder, retriever, candidates[:_MOST_OF_PAGE], name=name)
     return Introduction(pages[at].title, (), questions, pages[at].url)
 
 
@@ -116,9 +106,8 @@ def list_candidates(snapshot: IndexSnapshot, pages: Sequence[TocEntry]) -> list[
     """
     front = snapshot.catalog.get_fact(FRONT_FACT)
     pages = sorted(pages, key=lambda page: (page.url == front, -len(page.headings), page.url))[:_MOST_PAGES]
-    by_page = [list(dict.fromkeys(_questions(snapshot, page))) for page in pages]
-    rounds = max(map(len, by_page), default=0)
-    return list(dict.fromkeys(page[turn] for turn in range(rounds) for page in by_page if turn < len(page)))
+    turns = zip_longest(*(_questions(snapshot, page) for page in pages), fillvalue="")
+    return list(dict.fromkeys(question for turn in turns for question in turn if question))
 
 
 def _questions(snapshot: IndexSnapshot, page: TocEntry) -> list[str]:
@@ -141,7 +130,7 @@ def _is_clear(question: str) -> bool:
     )
 
 
-async def _answered(
+async def _keep_answerable(
     snapshot: IndexSnapshot, embedder: Embedder, retriever: Retriever, candidates: Sequence[str], *, name: str
 ) -> tuple[str, ...]:
     """The first candidates that the book answers, with the capitals of its text."""

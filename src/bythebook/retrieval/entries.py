@@ -35,7 +35,7 @@ ENTRIES_VERSION = 2
 _MOST_SECTIONS = 3
 _MOST_FETCHED = 48
 _DEFINITION = re.compile(
-    r"(?:(?:an?|the)\s+)?(?P<term>[\w.+#-]+(?:[ -][\w.+#-]+){0,3}?)(?:\s*\((?P<short>[A-Za-z]\w+)\))?,?\s+"
+    r"(?:(?:an?|the)\s+)?(?P<term>[\w.+#-]+(?: [\w.+#-]+){0,3}?)(?:\s*\((?P<short>[A-Za-z]\w+)\))?,?\s+"
     r"(?:is|are|was|were|means|refers\s+to|stands\s+for|denotes)\s+(?:\w+ly\s+)?(?:an?|the|one|any|how|what|when|where)\b",
     re.IGNORECASE,
 )

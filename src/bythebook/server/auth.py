@@ -21,7 +21,7 @@ from bythebook.access import Caller, RateLimit
 from bythebook.access.api_keys import ApiKeyStore
 from bythebook.access.rate_limiter import RateLimiter
 from bythebook.access.site_tokens import SiteQuotas, identify_reader, name_reader
-from bythebook.book import Book
+from bythebook.book import Book, make_key_store
 from bythebook.errors import AccessDenied, ConfigurationError, Forbidden, RateLimited
 from bythebook.server import cors
 from bythebook.settings import Settings
@@ -106,6 +106,7 @@ class Authenticator:
 
     def __init__(self, book: Book, settings: Settings) -> None:
         self._book = book
+        self._settings = settings
         self._proxies = TrustedProxies.parse(settings.trusted_proxies)
         self._key_limit = RateLimit.parse(settings.rate_limit_key)
         self._address_limit = RateLimit.parse(settings.rate_limit_address)
@@ -117,7 +118,7 @@ class Authenticator:
     async def _open(self) -> tuple[ApiKeyStore, RateLimiter]:
         if self._stores is None:
             database = await self._book.database()
-            self._stores = ApiKeyStore(database), RateLimiter(database)
+            self._stores = make_key_store(self._settings, database), RateLimiter(database)
         return self._stores
 
     async def charge(self, caller: Caller) -> Callable[[], Awaitable[None]]:

@@ -59,13 +59,18 @@ def render_markdown(text: str, links: Mapping[int, str], sections: Sequence[str]
     return _render_tokens(_markdown().parse(text, {"links": links, "sections": urls}), links, urls)
 
 
-def render_page(text: str, quote: tuple[int, int]) -> str:
+def render_page(text: str, quote: tuple[int, int], *, headings: Set[str]) -> str:
     """The text of a page with the characters of the quote marked. The first mark has the id `quote`."""
     start, end = quote
     text = text.replace(_MARK_START, " ").replace(_MARK_END, " ")
-    html = render_markdown(f"{text[:start]}{_LINE_CONTENT.sub(_mark_line, text[start:end])}{text[end:]}", {})
+
+    def restore_headings(part: str) -> str:
+        return "\n".join(f"## {line}" if line in headings else line for line in part.split("\n"))
+
+    marked = _LINE_CONTENT.sub(_mark_line, text[start:end])
+    html = render_markdown(f"{restore_headings(text[:start])}{marked}{restore_headings(text[end:])}", {})
     html = html.replace(_MARK_START, '<mark id="quote">', 1).replace(_MARK_START, "<mark>")
-    return html.replace(_MARK_END, "</mark>")
+    return html.replace(_MARK_END, "</mark>").replace("h4>", "h2>")  # the page's title is its only h1
 
 
 def _mark_line(line: re.Match[str]) -> str:

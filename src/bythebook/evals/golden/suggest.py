@@ -3,6 +3,7 @@
 import random
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 from bythebook.answers import AgentRequest, Outcome
 from bythebook.chunking import Chunk
@@ -11,7 +12,7 @@ from bythebook.evals.golden import Expectation, GoldenQuestion
 from bythebook.evals.golden.check import GoldenChecker
 from bythebook.index.provider import IndexSnapshot
 from bythebook.qa.pipeline import AnswerPipeline
-from bythebook.qa.suggestions import lower_initial, question_from_definition, question_from_heading
+from bythebook.qa.suggestions import question_from_definition, question_from_heading
 from bythebook.retrieval.calibration import load_fixed_questions
 from bythebook.retrieval.entries import strip_number
 from bythebook.telemetry import Progress
@@ -20,8 +21,6 @@ MAX_REFUSED = 3
 _CANDIDATES_PER_QUESTION = 6
 """The maximum number of candidates tried for each suggested question."""
 _FETCH_BATCH = 256
-_TOPIC_PREFIX = "What does the book say about "
-"""The prefix of a question about a heading that is not a question. Such questions are suggested last."""
 
 
 async def suggest_questions(
@@ -70,9 +69,7 @@ async def _collect_candidates(snapshot: IndexSnapshot, *, seed: int) -> list[Gol
         page.sort(key=lambda golden: golden.question)
         chance.shuffle(page)
     chance.shuffle(pages)
-    rounds = max(map(len, pages), default=0)
-    turns = [page[turn] for turn in range(rounds) for page in pages if turn < len(page)]
-    return sorted(turns, key=lambda golden: golden.question.startswith(_TOPIC_PREFIX))
+    return [golden for turn in zip_longest(*pages) for golden in turn if golden]
 
 
 def _path(snapshot: IndexSnapshot, url: str) -> str:
@@ -87,8 +84,6 @@ def _draft_questions(chunk: Chunk, path: str) -> Iterator[GoldenQuestion]:
     place = Expectation(page=path, section="" if (section,) == title else section)
     if question := question_from_heading(heading):
         yield GoldenQuestion(question, place)
-    elif 1 <= len(heading.split()) <= 4 and heading[:1].isalpha():
-        yield GoldenQuestion(f"{_TOPIC_PREFIX}{lower_initial(heading)}?", place)
     for unit in split_spans(chunk.text, fence=chunk.fence):
         if unit.kind is SpanKind.SENTENCE and (defined := question_from_definition(chunk.text[unit.start : unit.end])):
             question, words = defined

@@ -24,6 +24,8 @@ from bythebook.server.rendering import render_page
 
 router = APIRouter(tags=["page"])
 
+Offset = Annotated[int, Query(ge=0)]
+
 _NO_BOOK = Introduction("By the Book", sections=(), questions=())
 
 _SCRIPT: dict[int | str, dict[str, Any]] = {
@@ -61,8 +63,7 @@ async def page(context: ContextDep) -> Response:
         "site": context.settings.page_token,
     }
     html = Template(_file("page.html")).substitute({name: escape(value) for name, value in values.items()})
-    headers = {"content-security-policy": _POLICY, "cache-control": "no-cache", "x-content-type-options": "nosniff"}
-    return HTMLResponse(html, headers=headers)
+    return _to_response(html, policy=_POLICY)
 
 
 @router.get("/v1/questions", response_model=schemas.Introduction, responses=schemas.ERROR_RESPONSES)
@@ -77,27 +78,23 @@ async def questions(context: ContextDep, page: Annotated[str, Query(max_length=2
 
 @router.get("/read/{chunk_id}", response_class=HTMLResponse, responses=schemas.ERROR_RESPONSES)
 @public
-async def read(request: Request, context: ContextDep, chunk_id: UUID, start: int = 0, end: int = 0) -> Response:
+async def read(request: Request, context: ContextDep, chunk_id: UUID, start: Offset = 0, end: Offset = 0) -> Response:
     """The page of the book that has this chunk, as text. The characters from `start` to `end` of it are marked."""
     if not context.settings.page_token:  # With one, everybody may ask on the chat page.
         await context.authenticator.authenticate(request.scope, request.headers)
-    chunk, text = await context.book.read(str(chunk_id))
-    quote = (chunk.start + start, min(chunk.start + end, chunk.end))
+    chunk, text, headings = await context.book.read(str(chunk_id))
+    first, last = sorted(min(chunk.start + offset, chunk.end) for offset in (start, end))
     values = {
         "book": context.settings.book_name or "By the Book",
         "title": title_with_page(chunk.title, anchor=chunk.anchor),
-        "source": chunk.url,
+        "source": "" if chunk.url.startswith("file:") else chunk.url,
     }
     style = _file("read.css")
     escaped = {name: escape(value) for name, value in values.items()} | {"style": style}
-    rendered = await asyncio.to_thread(render_page, text, quote)
-    headers = {
-        "content-security-policy": content_security_policy(style),
-        "cache-control": "private, no-cache",
-        "x-content-type-options": "nosniff",
-        "referrer-policy": "no-referrer",
-    }
-    return HTMLResponse(Template(_file("read.html")).substitute(escaped, text=rendered), headers=headers)
+    rendered = await asyncio.to_thread(render_page, text, (first, last), headings=headings)
+    rendered = rendered.removeprefix(f"<h2>{escape(chunk.title)}</h2>\n")
+    html = Template(_file("read.html")).substitute(escaped, text=rendered)
+    return _to_response(html, policy=content_security_policy(style))
 
 
 @router.get("/widget.js", response_class=Response, responses=_SCRIPT)
@@ -116,12 +113,13 @@ async def widget(request: Request) -> Response:
 @public
 async def docs(request: Request) -> Response:
     """The API reference."""
-    headers = {
-        "content-security-policy": content_security_policy(_file("reference.css")),
-        "cache-control": "no-cache",
-        "x-content-type-options": "nosniff",
-    }
-    return HTMLResponse(render_reference(request.app.openapi()), headers=headers)
+    policy = content_security_policy(_file("reference.css"))
+    return _to_response(render_reference(request.app.openapi()), policy=policy)
+
+
+def _to_response(html: str, *, policy: str) -> HTMLResponse:
+    headers = {"content-security-policy": policy, "cache-control": "no-cache", "x-content-type-options": "nosniff"}
+    return HTMLResponse(html, headers=headers)
 
 
 @router.get("/openapi.json", include_in_schema=False)

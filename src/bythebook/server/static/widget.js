@@ -275,6 +275,7 @@
         body: body && JSON.stringify(body),
       });
       if (response.ok) return response;
+      if (response.status === 403) console.warn(`By the Book: the token of this page is not for ${location.origin}. Create one with 'bythebook keys create --site ${location.origin}'.`);
       // A response of a proxy is not an ErrorResponse and has no message for readers.
       throw new Refused(await response.json().catch(() => ({})));
     }
@@ -509,7 +510,7 @@
       const found = await assistant.book.introduction(first.url.split("#")[0]);
       const asked = new Set([...assistant.thread.querySelectorAll("article")].map((turn) => turn.ariaLabel.toLowerCase()));
       const questions = found.url ? found.questions.filter((text) => !asked.has(text.toLowerCase())) : [];
-      if (!questions.length || this.stop) return;
+      if (!questions.length || assistant.turn !== this || this.stop) return;
       assistant.thread.querySelector(".more")?.remove();
       this.below.append(el("div", { className: "more" }, el("p", {}, this.words.more), ...questions.map((text) => assistant.offered(text))));
       assistant.place(this.node);
@@ -746,10 +747,13 @@
       root.addEventListener("mouseout", () => this.unhint());
       root.addEventListener("focusout", () => this.unhint());
       addEventListener("keydown", (event) => this.shortcut(event), true);
+      const shared = this.takeFromAddress();
       if (this.isPage) this.show();
       else if (this.mode === "inline") this.show(false);
       else this.float();
-      this.takeFromAddress();
+      if (!shared) return;
+      this.show(false);
+      this.ask(shared);
     }
 
     /** A panel that is always there, as opposed to one that the reader opens and closes. */
@@ -757,17 +761,16 @@
       return this.isPage || this.mode === "inline";
     }
 
-    /** Ask the question of a shared address, once. */
+    /** The question of a shared address. It is asked once, in a new conversation. */
     takeFromAddress() {
       const url = new URL(location.href);
       const name = this.isPage ? "q" : "ask";
       const question = this.isFirst && url.searchParams.get(name)?.trim().slice(0, 1000);
-      if (!question) return;
+      if (!question) return "";
       url.searchParams.delete(name);
       history.replaceState(history.state, "", url);
       this.book.remember("session", null);
-      this.show(false);
-      this.ask(question);
+      return question;
     }
 
     /** Events for the scripts of the page, such as `bythebook:answer`. */
@@ -871,6 +874,7 @@
     }
 
     show(focus = true) {
+      const opens = this.panel.hidden || !this.resumed;
       this.panel.hidden = false;
       this.launcher?.setAttribute("aria-expanded", "true");
       if (!this.isFixed) {
@@ -879,7 +883,7 @@
       }
       this.resumed ??= this.begin();
       if (focus) (this.form.hidden ? this.thread.querySelector("button") : this.input).focus();
-      this.emit("open");
+      if (opens) this.emit("open");
     }
 
     /** Show the author's consent text until the reader agrees, then the conversation. */
@@ -1085,7 +1089,7 @@
 
     /** On a phone the panel covers the page, so the focus is kept inside it. */
     wrapAround(event) {
-      const stops = [...this.panel.querySelectorAll("a[href], button:not(:disabled), textarea, input, select, summary, [tabindex='0']")];
+      const stops = [...this.panel.querySelectorAll("a[href], button:not(:disabled), textarea, input, select, summary, [tabindex='0']")].filter((stop) => stop.getClientRects().length);
       const edge = event.shiftKey ? stops[0] : stops[stops.length - 1];
       if (this.shadowRoot.activeElement !== edge) return;
       event.preventDefault();

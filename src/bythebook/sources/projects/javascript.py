@@ -33,14 +33,14 @@ def parse_export(source: str) -> Any:
         return None
     # TSX contains TypeScript and JavaScript, except for casts in angle brackets.
     root = Parser(Language(tree_sitter_typescript.language_tsx())).parse(source.encode()).root_node
-    exported = next(filter(None, map(_find_exported, root.named_children)), None)
+    exported = next(filter(None, map(_find_export, root.named_children)), None)
     try:
         return _Evaluator(root).evaluate(exported)
     except RecursionError:
         return None
 
 
-def _find_exported(statement: "Node") -> "Node | None":
+def _find_export(statement: "Node") -> "Node | None":
     """The expression in `export default ...`, `export = ...` or `module.exports = ...`."""
     if statement.type == "export_statement" and any(child.type in ("default", "=") for child in statement.children):
         return _inner(statement)

@@ -1,7 +1,7 @@
 """Document readers and their registry: one module for each format, from a document's source to its parts.
 
 A reader runs no code from a document, opens no other file and makes no request. To add a format, write a module here
-with a function `read` and add a row to `FORMATS`. Binary formats are read by a separate process, see `sandbox`.
+with a function `read` and add a row to `FORMATS`. Documents are read by a separate process, see `sandbox`.
 """
 
 from collections.abc import Callable, Iterator
@@ -42,41 +42,35 @@ class DocumentFormat:
     style: Style | None = None
     """The row applies only to books published in this style."""
     is_binary: bool = False
-    """A binary format is always read in the sandbox."""
+    """The reader gets the path of the file instead of its text."""
     is_collection: bool = False
     """One file holds several pages. The module has a function `list_chapters`."""
     has_front_matter: bool = False
-    parses_html: bool = False
-    """The format is HTML or may contain HTML, which can be written to be slow to parse."""
 
 
 _MARKDOWN = (".md", ".markdown", ".mdown", ".mkd")
 
 FORMATS = (
-    DocumentFormat(
-        "mdx", _MARKDOWN, style=Style.DOCUSAURUS, options=("style",), has_front_matter=True, parses_html=True
-    ),
+    DocumentFormat("mdx", _MARKDOWN, style=Style.DOCUSAURUS, options=("style",), has_front_matter=True),
     DocumentFormat(
         "markdown",
         _MARKDOWN,
         media_types=("text/markdown", "text/x-markdown"),
         options=("style", "slugs"),
         has_front_matter=True,
-        parses_html=True,
     ),
-    DocumentFormat("mdx", (".mdx",), options=("style",), has_front_matter=True, parses_html=True),
+    DocumentFormat("mdx", (".mdx",), options=("style",), has_front_matter=True),
     DocumentFormat(
         "html",
         (".html", ".htm"),
         media_types=("text/html", "application/xhtml+xml", ""),
         url_rule=UrlRule.UNCHANGED,
-        parses_html=True,
     ),
-    DocumentFormat("html", (".xhtml",), parses_html=True),
+    DocumentFormat("html", (".xhtml",)),
     DocumentFormat("rst", (".rst", ".rest")),
     DocumentFormat("text", (".txt", ".text"), media_types=("text/plain",)),
     DocumentFormat("asciidoc", (".adoc", ".asciidoc"), url_rule=UrlRule.HTML_FILE),
-    DocumentFormat("notebook", (".ipynb",), options=("style",), parses_html=True),
+    DocumentFormat("notebook", (".ipynb",), options=("style",)),
     DocumentFormat("pdf", (".pdf",), url_rule=UrlRule.UNCHANGED, options=("heartbeat",), is_binary=True),
     DocumentFormat(
         "epub", (".epub",), url_rule=UrlRule.UNCHANGED, options=("part",), is_binary=True, is_collection=True

@@ -427,9 +427,11 @@ class AsciidocPreprocessor:
         if before or after:
             self.attributes.pop(name.lower(), None)
         else:
-            self.attributes[name.lower()] = substitute_attributes(value, self.attributes)
+            self.attributes[name.lower()] = substitute_attributes(value, self.attributes)[:MAX_ATTRIBUTE_LENGTH]
 
 
+MAX_ATTRIBUTE_LENGTH = 4_096
+"""The limit of Asciidoctor in its secure mode. An attribute may repeat others, which repeat others."""
 MAX_INLINE_LENGTH = 10_000
 """A longer paragraph is data. Its inline markup is not parsed."""
 

@@ -156,12 +156,12 @@ def find_labelled_panels(tabs: LexborNode) -> list[tuple[LexborNode, str]]:
     for _ in range(3):
         if around is None or panels:
             break
-        panels = [node for node in around.css(_PANEL_SELECTOR) if not _is_nested(node, around)]
+        panels = [node for node in around.css(_PANEL_SELECTOR) if not _has_outer_panel(node, around)]
         around = around.parent
     return list(zip(panels, labels, strict=False)) if len(panels) == len(labels) else []
 
 
-def _is_nested(panel: LexborNode, around: LexborNode) -> bool:
+def _has_outer_panel(panel: LexborNode, around: LexborNode) -> bool:
     """Whether a panel is inside another panel below `around`."""
     node = panel.parent
     while node is not None and node.mem_id != around.mem_id:

@@ -17,6 +17,7 @@ from docutils.utils import new_document
 from bythebook.sources import BlockKind, Unreadable
 from bythebook.sources.document import DocumentWriter, ParsedDocument, format_role, mark_code
 
+MOST_REPLACEMENTS = 20_000
 MAX_LENGTH = 2_000_000
 _OVERLONG_WORD = re.compile(r"\S{2000}")
 
@@ -69,6 +70,7 @@ class _TreeWalker:
         self.writer = DocumentWriter()
         self._has_reliable_ids = has_reliable_ids
         self._level = 0
+        self._replaced = 0
         self._replacements = {
             name: definition
             for definition in document.findall(nodes.substitution_definition)
@@ -151,6 +153,9 @@ class _TreeWalker:
         elif isinstance(node, nodes.literal):
             yield mark_code(node.astext().replace("\n", " "))
         elif isinstance(node, nodes.substitution_reference) and depth < 20:
+            self._replaced += 1
+            if self._replaced > MOST_REPLACEMENTS:
+                raise Unreadable(f"it has over {MOST_REPLACEMENTS:,} substitutions, some inside of others")
             definition = self._replacements.get(node.get("refname", ""))
             for child in (definition or node).children:
                 yield from self._pieces(child, depth + 1)

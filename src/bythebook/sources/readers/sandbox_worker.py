@@ -27,6 +27,7 @@ _FORBIDDEN_EVENTS = (
 )
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _MAX_OPEN_FILES = 64
+_MOST_PARTS = 100_000
 
 
 def main() -> None:
@@ -79,6 +80,8 @@ def _read_web_page(html: str) -> dict[str, Any]:
 
 
 def _to_json(document: ParsedDocument) -> dict[str, Any]:
+    if len(document.parts) > _MOST_PARTS:
+        raise Unreadable(f"it has over {_MOST_PARTS:,} headings and paragraphs; split it")
     parts = [[part.kind, part.text, part.level, part.anchor, part.code] for part in document.parts]
     return {"title": document.title, "module_name": document.module_name, "parts": parts}
 
