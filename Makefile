@@ -55,11 +55,11 @@ chaos: $(DEVELOPMENT) $(MODEL) browser
 
 # Every quality metric with its floor and its goal; fails below a floor.
 quality: $(RUNTIME) $(MODEL)
-	$(BIN)/bythebook eval quality "$(COLLECTIONS)" --data-dir "$(MEASURED)" --html "$(MEASURED)/quality.html"
+	$(BIN)/python -m bench.quality "$(COLLECTIONS)" --data-dir "$(MEASURED)" --html "$(MEASURED)/quality.html"
 
 # The same with a hundred questions of each kind: a few minutes.
 evals: $(RUNTIME) $(MODEL)
-	$(BIN)/bythebook eval quality "$(COLLECTIONS)" --data-dir "$(MEASURED)" --limit 100
+	$(BIN)/python -m bench.quality "$(COLLECTIONS)" --data-dir "$(MEASURED)" --limit 100
 
 # Needs uv. The lock files name no package index. Run it after changing dependencies in pyproject.toml.
 lock:

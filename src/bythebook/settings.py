@@ -267,7 +267,8 @@ class Settings:
         ):
             for name, value in found.items():
                 if origin == "environment" and (name not in FIELDS or _SERVICE_ADDRESS.match(value)):
-                    ignored.append(f"the environment variable {PREFIX}{name.upper()} is ignored. {_suggest(name)}")
+                    reason = "It is the address of a service." if name in FIELDS else _suggest(name)
+                    ignored.append(f"the environment variable {PREFIX}{name.upper()} is ignored. {reason}")
                     logger.warning(ignored[-1])
                     continue
                 if name not in FIELDS:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+from pathlib import Path
 
 import pytest
 
 from bythebook.access.api_keys import ApiKeyStore
+from tests.conftest import copied
 from tests.support.server import ServeBook, ServedBook, ask_for_events
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -60,8 +62,9 @@ async def test_sessions_turns_and_messages_are_listed_in_pages(served: ServeBook
         assert unknown.status_code == 404
 
 
-async def test_a_backend_names_its_readers(served: ServeBook) -> None:
-    async with served() as house:
+async def test_a_backend_names_its_readers(served: ServeBook, shelved: Path, tmp_path: Path) -> None:
+    # A key closes the data folder, which other tests share.
+    async with served(data_dir=copied(shelved, tmp_path / "data")) as house:
         _, secret = await ApiKeyStore(await house.book.database()).create("backend")
         key = {"authorization": f"Bearer {secret}"}
         ada, bob = key | {"x-reader": "ada@example.org"}, key | {"x-reader": "bob@example.org"}

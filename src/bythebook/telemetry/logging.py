@@ -20,8 +20,6 @@ LOGGER_NAME = "bythebook"
 _TRUSTED_LOGGERS = (LOGGER_NAME, "uvicorn")
 _FIELDS = "bythebook_fields"
 _MAX_FRAMES = 12
-# Without it, Python prints warnings of a program that has not configured logging.
-logging.getLogger(LOGGER_NAME).addHandler(logging.NullHandler())
 
 
 class LoggingListener(TelemetryListener):
