@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from bythebook.answers import AgentResponse, Outcome, ResponseMetadata
-from bythebook.conversations import Conversation, Message
+from bythebook.conversations import Conversation, ConversationSummary, ConversationTurn, Message
 from bythebook.errors import InputError
 from bythebook.retrieval import RetrievalContext, RetrievalResult, to_citation
 from bythebook.serialization import to_json
@@ -185,6 +185,10 @@ _ANSWER = to_json(
         created_at=_TIME,
     )
 )
+_SUMMARY = ConversationSummary(_SESSION.id, _DATA["question"], _TIME, _TIME, 1)
+_TURN = ConversationTurn(_SESSION.id, 1, _DATA["question"], created_at=_TIME, id=_MESSAGES[-1].id).complete(
+    _ANSWER, retrieval_results=[_PASSAGE], duration_seconds=0.03
+)
 _RATING = {"response_id": _ANSWER["id"], "rating": "down", "reason": "It does not say why."}
 _REQUEST_ID = "5f0c2a8be3c94c0c9f5b6a0e6d1f3a27"
 _ERROR = errors.describe_error(InputError("top_k: Input should be less than or equal to 10"), request_id=_REQUEST_ID)
@@ -202,10 +206,13 @@ EXAMPLES: dict[str, list[Json]] = {
     "FeedbackRequest": [_RATING],
     "Health": [{"status": "ready"}],
     "Messages": [{"messages": [to_json(each) for each in _SESSION.messages[1:]], "has_more": False}],
+    "Model": completions.list_book(published=1794847780)["data"],
     "Models": [completions.list_book(published=1794847780)],
     "OpenAIErrorResponse": [errors.to_openai_error(_NO_QUESTION)],
     "RetrievalContext": [to_json(RetrievalContext("fog horn", (_PASSAGE,), _TIME))],
     "SearchRequest": [{"query": "fog horn", "top_k": 3}],
     "Session": [sessions.to_response(_SESSION)],
+    "Sessions": [{"sessions": [to_json(_SUMMARY)], "has_more": False}],
+    "Turns": [{"turns": [to_json(_TURN)], "has_more": False}],
 }
 """The examples of each schema by its name."""
