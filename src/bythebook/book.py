@@ -125,7 +125,7 @@ class Book:
         self._generator: AnswerGenerator | None = None
         self._entailment: tuple[CrossEncoder | None] | None = None
         """Opened apart from the reranker, if that is missing."""
-        self._introduced: tuple[str, Introduction] | None = None
+        self._introduced: tuple[str, dict[str, Introduction]] = ("", {})
         self._database: Database | None = None
         self._conversations: Conversations | None = None
         self._database_lock = asyncio.Lock()
@@ -360,21 +360,24 @@ class Book:
     async def introduction(self, page: str = "") -> Introduction:
         """The book's name, its sections and some questions it answers, or those of the page with this URL.
 
-        Those of the book are computed once for each generation. They are also the result if the book has no such page.
+        Both are computed once for each generation. Those of the book are also the result if it has no such page.
         """
         from bythebook.qa.suggestions import introduce, introduce_page
 
         async with self.snapshot() as snapshot:
-            if page and (found := await introduce_page(snapshot, self.reader, self.retriever, url=page)):
-                return found
-            if self._introduced is None or self._introduced[0] != snapshot.name:
-                made = await introduce(snapshot, self.reader, self.retriever, name=self._settings.book_name)
-                self._introduced = (snapshot.name, made)
-            return self._introduced[1]
+            if self._introduced[0] != snapshot.name:
+                self._introduced = (snapshot.name, {})
+            known = self._introduced[1]
+            if page and page not in known:
+                found = await introduce_page(snapshot, self.reader, self.retriever, url=page)
+                known |= {page: found} if found else {}
+            if not known.keys() & {page, ""}:
+                known[""] = await introduce(snapshot, self.reader, self.retriever, name=self._settings.book_name)
+            return known.get(page) or known[""]
 
     async def read(self, chunk_id: str) -> tuple[Chunk, str, frozenset[str]]:
         """The chunk with this id, the whole text of its page and the headings in it. Raises NotFound."""
-        async with self._index_provider.snapshot() as snapshot:
+        async with self.snapshot() as snapshot:
             found = (await snapshot.store.fetch([chunk_id])).get(chunk_id)
             page = snapshot.catalog.get_page(found.chunk.url) if found else None
             if found is None or page is None:

@@ -68,7 +68,7 @@ async def answer(folder: Path, page: str, question: str) -> str:
             "WICK_LENGTH\n\nThe length of the wick in inches.\n\nDefault: 3\n\n"
             "OIL_KIND\n\nThe oil that is burnt.\n\nDefault: colza",
             "default oil kind",
-            "**OIL_KIND**\n\nThe oil that is burnt.\n\nDefault: colza [1]",
+            "OIL_KIND\n\nThe oil that is burnt.\n\n**Default: colza** [1]",
             id="an option comes with its description and its default",
         ),
         pytest.param(

@@ -46,16 +46,16 @@ async def test_the_widget_offers_questions_of_the_book_and_the_answer_more_of_th
 
 
 async def test_code_has_a_button_that_copies_it(book: ServedBook, model: Part, window: Opening) -> None:
-    model.reply = ScriptedReply(f"{HORN}. [1]\n\n```console\n$ horn --long\n```\n")
+    command = "logbook add --time midnight --wind 6 --visibility 4"
+    model.reply = ScriptedReply(f"The `logbook` command adds an entry: [1]\n\n```sh\n{command}\n```\n\n[1]")
     async with window(permissions=["clipboard-read", "clipboard-write"]) as one:
         page = one.page
         await page.goto(book.url)
-        model.reply = ScriptedReply("```text\nhorn = two blasts\n```\n\n" + f"{HORN}. [1]")
-        await ask(page)
+        await ask(page, "How do I add an entry to the log on the computer?")
         await expect(page.locator(".actions")).to_be_visible()
-        for button in await page.get_by_role("button", name="Copy code").all():
-            await button.click()
-            assert "horn" in await page.evaluate("navigator.clipboard.readText()")
+        await page.get_by_role("button", name="Copy code").first.click()
+        await expect(page.locator(".rated")).to_have_text("Copied")
+        assert await page.evaluate("navigator.clipboard.readText()") == command
 
 
 @pytest.mark.parametrize("where", ["page", "widget"])
@@ -71,7 +71,6 @@ async def test_a_shared_link_asks_its_question_once(
         await ask(page)
         await page.get_by_role("button", name="Copy a link to this question").click()
         await expect(page.locator(".rated")).to_have_text("Link copied")
-        # A widget's page may use another origin's clipboard rules: the link is read where it was written.
         link = await page.evaluate("navigator.clipboard.readText()")
     assert link == f"{address}?{'q' if where == 'page' else 'ask'}=How+often+does+the+horn+sound%3F"
     async with window() as one:

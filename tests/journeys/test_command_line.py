@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -219,6 +220,32 @@ def test_progress_is_shown_only_on_a_terminal(bythebook: Run, lighthouse: Path, 
         output, _ = process.communicate(timeout=60)
     assert "embedding" in shown
     assert b"Published" in output
+
+
+def test_on_a_terminal_a_citation_is_a_link_and_lines_are_wrapped(shelved: Path, tmp_path: Path) -> None:
+    master, slave = pty.openpty()
+    command = [
+        sys.executable,
+        "-m",
+        "bythebook",
+        "ask",
+        "--data-dir",
+        str(shelved),
+        "How",
+        "do",
+        "I",
+        "light",
+        "the",
+        "lamp",
+    ]
+    environment = os.environ | {"TERM": "xterm", "NO_COLOR": "", "COLUMNS": "60"}
+    with subprocess.Popen(command, cwd=tmp_path, stdout=slave, stderr=subprocess.DEVNULL, env=environment) as process:
+        os.close(slave)
+        shown = _everything(master)
+        process.wait(timeout=60)
+    assert re.search(r"\x1b\]8;;file:\S+:~:text=\S+\x1b\\\[1\] Tending the lamp > Lighting the lamp\x1b\]8;;", shown)
+    answer = re.sub(r"\x1b\[[0-9;]*m", "", shown.partition("\x1b]8;;")[0])
+    assert max(map(len, answer.splitlines())) <= 60
 
 
 def _everything(terminal: int) -> str:

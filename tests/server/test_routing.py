@@ -247,7 +247,13 @@ async def test_sessions_ratings_and_idempotency_keys_belong_to_one_caller(closed
         await closed.call("A", "POST", "/v1/feedback", {"response_id": answer_id, "rating": "up"})
         for answer_id in (await closed.answer("B"), str(uuid.uuid4()))
     ]
-    for foreign, absent in (asked, rated):
+    keyed = [
+        await closed.call(
+            "A", "POST", "/v1/ask", QUESTION | {"session_id": session_id}, idempotency_key=uuid.uuid4().hex
+        )
+        for session_id in (await closed.session("B"), str(uuid.uuid4()))
+    ]
+    for foreign, absent in (asked, rated, keyed):
         assert foreign.status_code == absent.status_code == 404
         assert foreign.json() | {"request_id": ""} == absent.json() | {"request_id": ""}
 

@@ -17,7 +17,7 @@ from bythebook.concurrency import spawn_background_task
 from bythebook.conversations.locks import LeaseOwner
 from bythebook.conversations.models import is_uuid4
 from bythebook.database.engine import Database
-from bythebook.database.schema import Clock, repeats
+from bythebook.database.schema import Clock, conversations, repeats
 from bythebook.errors import BookError, Conflict, InputError, NotFound
 
 LEASE_SECONDS = 120.0
@@ -37,6 +37,9 @@ _SAVE = (
     update(repeats)
     .where(*_LOCKED)
     .values(until=_NOW + RETENTION_SECONDS, session_id=func.coalesce(bindparam("session"), repeats.c.session_id))
+)
+_THEIRS = select(conversations.c.id).where(
+    conversations.c.id == bindparam("session_id"), conversations.c.user_id == bindparam("user_id")
 )
 _RELEASE = delete(repeats).where(*_LOCKED)
 _DELETE = delete(repeats).where(*_THIS, repeats.c.owner == bindparam("other"))
@@ -91,7 +94,11 @@ class IdempotencyStore:
         if row is not None:
             _stored_answer(row, request)
             return False
-        if request.session_id is not None and not is_uuid4(request.session_id):
+        # Another user's session looks like none.
+        if request.session_id is not None and not (
+            is_uuid4(request.session_id)
+            and connection.scalar(_THEIRS, {"session_id": request.session_id, "user_id": request.user_id})
+        ):
             raise NotFound("there is no such conversation.")
         values = {
             "user_id": request.user_id,

@@ -57,9 +57,11 @@ _NEAR = 4.0
 _SAME_NAME = 0.95
 """The share of the question's terms in a heading that makes it the subject of the question."""
 _FEWEST_WORDS = 4
-_NAMED, _CERTAIN = (1.0, 0.0, 1.0), (12.0, 6.0, 3.0)
+_NAMED, _ONLY_NAMED, _CERTAIN = (1.0, 0.0, 1.0), (12.0, 0.0, 2.0), (12.0, 6.0, 3.0)
 """What a section that the question names is worth, how much less each next one is, and what its beginning is worth more
 than its rest, in logits."""
+_WORDS_PER_LOGIT, _FULL_SECTION = 25, 4.0
+"""What the words of a section are worth to a question that is only its name."""
 _FRONT_WORDS = 80
 """The least words of an answer from the beginning of a named section."""
 _MOST_LINES, _MOST_LINKS = 5, 3
@@ -182,7 +184,7 @@ async def compose_answer(reader: AnswerReader, results: Sequence[RetrievalResult
         return None
     best = max(scored, key=lambda piece: piece.score)
     needed = find_needed_words(reader.question)
-    if needed and not any(needed.search(best.section.block_text(index)) for index in best.unit):
+    if needed and not needed.search(best.section.text):
         return None
     if shape is not _EXAMPLE_SHAPE and (reader.certain or shape.front) and reader.is_named(best.section):
         shape = shape._replace(words=max(shape.words, _FRONT_WORDS), front=True)
@@ -286,15 +288,23 @@ def _prior(reader: AnswerReader, piece: _Piece, shape: QuestionShape) -> float:
         prior += shape.code + (whole if shape is _EXAMPLE_SHAPE else 0.0)
     if defines(piece.text, definition_pattern(reader.question)):
         prior += _DEFINING
-    if (needed := find_needed_words(reader.question)) and not needed.search(piece.text):
+    needed = find_needed_words(reader.question)
+    has_needed = bool(needed and needed.search(piece.text))
+    if needed and not has_needed:
         prior -= 3.0
     if reader.is_named(piece.section):
-        worth, step, front = _CERTAIN if reader.certain or shape.front else _NAMED
+        worth, step, front = _CERTAIN if reader.certain else _ONLY_NAMED if shape.front else _NAMED
         prior += worth - step * piece.rank + (front if 0 in piece.unit else 0.0)
+        # Of several sections with this name, a short one only points to another.
+        prior += min(len(piece.section.text.split()) / _WORDS_PER_LOGIT, _FULL_SECTION) if shape.front else 0.0
     elif 0 in piece.unit and reader.overlap(" ".join(piece.section.headings[-1:])) >= _SAME_NAME:
         prior += 2.0 if shape.front else 1.0
-    if piece.text.rstrip().endswith("?") or (not has_code and len(piece.text.split()) < _FEWEST_WORDS):
+    is_short = len(piece.text.split()) < _FEWEST_WORDS and not has_code and not has_needed
+    leads_nowhere = piece.section.block_text(piece.unit[-1]).endswith(":") and blocks[-1].kind is BlockKind.PARAGRAPH
+    if piece.text.rstrip().endswith("?") or is_short or leads_nowhere:
         prior -= 3.0
+    if _code_lines(piece.section, piece.unit) > _MAX_CODE_LINES:
+        prior -= 1.0
     return prior
 
 
@@ -423,6 +433,8 @@ def _cut_block(reader: AnswerReader, block: PassageBlock, best: _Piece, span: Sp
     lines = _lines(text, block)
     if block.kind is BlockKind.TABLE and len(lines) > _LONGEST_TABLE + 2:
         rows = _most_like(reader, text, lines[2:], span)
+        likeness = {row: reader.overlap(text[slice(*row)]) for row in rows}
+        rows = [row for row in rows if likeness[row] >= max(likeness.values()) / 2 or row[0] <= span.start < row[1]]
         return [(lines[0][0], lines[1][1]), *rows]
     words = len(text[block.start : block.end].split())
     is_long = words > _MAX_WORDS or (len(lines) > _LONGEST_LIST and words > _SHORT_LIST_WORDS)

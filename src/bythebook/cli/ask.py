@@ -69,12 +69,14 @@ def parse_arguments(argv: Sequence[str]) -> AskArguments | None:
             values[_FLAGS[argument]] = True
         elif name not in _VALUES or not _add_option(values, name, value or next(rest, "")):
             return None
-    return AskArguments(_read_question(words), **values) if words or not sys.stdin.isatty() else None
+    return AskArguments(_read_question(words), **values)
 
 
 def _read_question(words: Sequence[str]) -> str:
-    """The words of the command line, or the standard input if there are none."""
-    return " ".join(words) if words else sys.stdin.read().strip()
+    """The words of the command line, or a pipe if there are none. Raises InputError if there is neither."""
+    if not words and (sys.stdin is None or sys.stdin.isatty()):
+        raise InputError("ask needs a question, such as: bythebook ask where do I begin")
+    return " ".join(words) or sys.stdin.read().strip()
 
 
 def _add_option(values: dict[str, Any], option: str, value: str) -> bool:
@@ -187,7 +189,8 @@ def print_passages(results: Sequence[RetrievalResult]) -> None:
 
 def ask(
     question: Annotated[
-        list[str] | None, typer.Argument(help="Your question, or none to read it from a pipe.", show_default=False)
+        list[str] | None,
+        typer.Argument(metavar="QUESTION", help="Your question, or none to read it from a pipe.", show_default=False),
     ] = None,
     top_k: TopK = None,
     threshold: Annotated[
@@ -200,9 +203,10 @@ def ask(
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Answer a question from the book, or say that the book does not cover it."""
-    if not question and sys.stdin.isatty():
-        raise InputError("ask needs a question, such as: bythebook ask where do I begin")
+    """Answer a question from the book, or say that the book does not cover it.
+
+    Example: bythebook ask where do I begin
+    """
     arguments = AskArguments(
         _read_question(question or ()),
         top_k,

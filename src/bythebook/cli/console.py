@@ -24,8 +24,8 @@ from bythebook.telemetry.redaction import register_secrets
 if TYPE_CHECKING:
     from bythebook.book import Book
 
-_STYLE = f"[{os.urandom(8).hex()}["
-"""Stands for the beginning of an escape sequence. No page can guess it."""
+_ESCAPE = f"[{os.urandom(8).hex()}]"
+"""Stands for the escape character. No page can guess it."""
 FAILED, USAGE_ERROR, PAGES_SKIPPED, INTERRUPTED = 1, 2, 3, 130
 
 T = TypeVar("T")
@@ -77,7 +77,7 @@ def say(text: str) -> None:
 
 def _to_terminal(text: str) -> str:
     """Remove what a terminal would obey: pages, titles and models may contain it. Only our own styles stay."""
-    return CONTROL.sub("", text).replace(_STYLE, "\x1b[")
+    return CONTROL.sub("", text).replace(_ESCAPE, "\x1b")
 
 
 def bold(text: str) -> str:
@@ -90,17 +90,17 @@ def dim(text: str) -> str:
 
 def code(text: str) -> str:
     """Inline code: coloured instead of between backticks. The text around it may be bold."""
-    return f"\x1b[36m{text.strip('`')}\x1b[39m" if _has_styles(sys.stdout) else text
+    return f"{_ESCAPE}[36m{text.strip('`')}{_ESCAPE}[39m" if _has_styles(sys.stdout) else text
 
 
 def link(text: str, url: str) -> str:
     """The text as a hyperlink, for terminals that know them (OSC 8). Others show the text."""
-    return f"\x1b]8;;{url}\x1b\\{text}\x1b]8;;\x1b\\" if _has_styles(sys.stdout) else text
+    return f"{_ESCAPE}]8;;{url}{_ESCAPE}\\{text}{_ESCAPE}]8;;{_ESCAPE}\\" if _has_styles(sys.stdout) else text
 
 
 def _style(text: str, code: str, stream: TextIO) -> str:
     """Add ANSI codes if the stream is a terminal."""
-    return f"{_STYLE}{code}m{text}{_STYLE}0m" if _has_styles(stream) else text
+    return f"{_ESCAPE}[{code}m{text}{_ESCAPE}[0m" if _has_styles(stream) else text
 
 
 def _has_styles(stream: TextIO) -> bool:

@@ -46,7 +46,10 @@ def ingest(
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Add new and changed pages to the book, and remove deleted ones."""
+    """Add new and changed pages to the book, and remove deleted ones.
+
+    Example: bythebook ingest ./docs --site-url https://docs.example.org
+    """
     settings = load_settings(
         data_dir=data_dir,
         site_url=site_url,

@@ -36,6 +36,8 @@ ATTEMPTS = 3
 """The limit of calls to the provider for one answer, over all causes of failure."""
 
 _DONE = "[DONE]"
+_REPEATED = 2_000
+"""Characters: more than any rule or table border of a book."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,13 @@ class ModelReply:
             )
             for _, call in sorted(self.calls.items())
         ]
+
+
+def is_repetition(text: str) -> bool:
+    """Whether the end of a text only repeats one short piece: a model that fails in this way does not stop."""
+    tail = text[-_REPEATED:]
+    period = tail.find(tail[: _REPEATED // 2], 1)
+    return len(tail) == _REPEATED and period > 0 and tail[period:] == tail[:-period]
 
 
 class ChunkDecoder:
@@ -267,6 +276,9 @@ class TurnModel(Model):
                     async for chunk in chunks:
                         if text := reply.add_chunk(chunk):
                             yield text
+                        if text and is_repetition(reply.text):
+                            reply.finish_reason = "length"
+                            break
             except BookError as error:
                 if not (reply.text and error.recoverable and attempts.left and self._deadline.left()):
                     raise

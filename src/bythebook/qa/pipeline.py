@@ -259,6 +259,7 @@ class AnswerPipeline:
         found = await self.retriever.retrieve(
             context.snapshot, query, top_k=top_k, filters=filters, extra_queries=also, stage_timeout=context.timer.limit
         )
+        context.nearest = found.context.results
         threshold = self.config.retrieval_threshold
         return found if threshold == "auto" else replace(found, context=found.context.drop_below(threshold))
 
@@ -285,7 +286,7 @@ class AnswerPipeline:
         if answer is not None:
             return context.finish_extractive(answer)
         async with context.timer.limit(Stage.WEIGHING):
-            return context.refuse(find_near(_answer_reader(context), context.found))
+            return context.refuse(find_near(_answer_reader(context), context.found or context.nearest))
 
     def _covers(self, context: RequestContext, evidence: Evidence) -> bool:
         """Whether the evidence is enough for an answer: by the calibrated rule, or by the configured cosine."""

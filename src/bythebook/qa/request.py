@@ -131,6 +131,8 @@ class RequestContext:
     retrieval: Retrieval | None = None
     evidence: Evidence | None = None
     found: tuple[RetrievalResult, ...] = ()
+    nearest: tuple[RetrievalResult, ...] = ()
+    """What was found before a threshold was applied, for the links of a refusal."""
     generation: GenerationResult | None = None
     proof: Proof | None = None
     first_token_ms: float = 0.0

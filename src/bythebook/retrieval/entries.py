@@ -39,6 +39,7 @@ _DEFINITION = re.compile(
     r"(?:is|are|was|were|means|refers\s+to|stands\s+for|denotes)\s+(?:\w+ly\s+)?(?:an?|the|one|any|how|what|when|where)\b",
     re.IGNORECASE,
 )
+_KIND = re.compile(r"\s+(?:\w+ly\s+)?(?:an?|the|one|any|how|what|when|where)\b", re.IGNORECASE)
 _GLOSSARY = re.compile(r"(?:\A|\n\n)(?P<term>[\w.+#-]+(?: [\w.+#-]+){0,3})\n\n(?=[A-Z`\"“])")
 _GLOSSARY_ITEM = re.compile(r"^[-*+] (?P<term>[\w.+#-]+(?: [\w.+#-]+){0,3}): (?=\w+ \w+ \w+)", re.MULTILINE)
 _TABLES = json.loads(Path(__file__).with_suffix(".json").read_bytes())
@@ -178,15 +179,23 @@ async def look_up(snapshot: IndexSnapshot, question: str) -> Entries:
         found = await _first_chunks(snapshot, list(ids)[:_MOST_FETCHED], keys=list(keys))
         return Entries(found, subject.covered, subject.certain)
     if subject.front and (url := catalog.get_fact(FRONT_FACT)):
-        ids_of_front = [record.chunk_id for record in catalog.chunks_of_pages([url])][:_MOST_FETCHED]
-        sections = await _first_chunks(snapshot, ids_of_front, keys=[], definition=definition_pattern(question))
-        return Entries(sections[:1], covered=True, certain=True)
+        front = [record.chunk_id for record in catalog.chunks_of_pages([url])][:_MOST_FETCHED]
+        definition = definition_pattern(question)
+        # The front may only lead to the pages, and another one define the name.
+        places = (own, entry_key("readme", terms)) if definition else ()
+        named = [chunk for key in places if key for chunk in catalog.chunks_with_entry(key, limit=_MOST_FETCHED)]
+        sections = await _first_chunks(snapshot, list(dict.fromkeys([*front, *named])), keys=[], definition=definition)
+        is_defined = definition is None or any(defines(section.text, definition) for section in sections)
+        return Entries(sections[:1], covered=True, certain=is_defined)
     return Entries()
 
 
 def defines(text: str, definition: re.Pattern[str] | None) -> bool:
-    """Whether a sentence of this text begins with the definition that the question asks for."""
-    return definition is not None and any(definition.match(text, span.start, span.end) for span in split_spans(text))
+    """Whether a sentence of this text says what kind of thing the question asks for: "is a", not "is split"."""
+    if definition is None:
+        return False
+    found = (definition.match(text, span.start, span.end) for span in split_spans(text))
+    return any(match and (match[0][-2:] not in ("is", "re", "as") or _KIND.match(text, match.end())) for match in found)
 
 
 def find_needed_words(question: str) -> re.Pattern[str] | None:

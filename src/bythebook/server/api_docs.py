@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from bythebook.answers import AgentResponse, Outcome, ResponseMetadata
-from bythebook.conversations import Conversation, ConversationSummary, ConversationTurn, Message
+from bythebook.conversations import Conversation, ConversationSummary, ConversationTurn, Message, TurnState
 from bythebook.errors import InputError
 from bythebook.retrieval import RetrievalContext, RetrievalResult, to_citation
 from bythebook.serialization import to_json
@@ -185,9 +185,18 @@ _ANSWER = to_json(
         created_at=_TIME,
     )
 )
-_SUMMARY = ConversationSummary(_SESSION.id, _DATA["question"], _TIME, _TIME, 1)
-_TURN = ConversationTurn(_SESSION.id, 1, _DATA["question"], created_at=_TIME, id=_MESSAGES[-1].id).complete(
-    _ANSWER, retrieval_results=[_PASSAGE], duration_seconds=0.03
+_SUMMARY = ConversationSummary(_SESSION.id, _DATA["question"], _TIME, _TIME, turn_count=1)
+_TURN = ConversationTurn(
+    _SESSION.id,
+    1,
+    _DATA["question"],
+    _DATA["question"],
+    (_PASSAGE,),
+    _ANSWER,
+    TurnState.COMPLETED,
+    created_at=_TIME,
+    duration_seconds=0.03,
+    id="0d4a6c1f-3b58-4c7e-9f0e-6b1f8d2c5a77",
 )
 _RATING = {"response_id": _ANSWER["id"], "rating": "down", "reason": "It does not say why."}
 _REQUEST_ID = "5f0c2a8be3c94c0c9f5b6a0e6d1f3a27"
@@ -205,6 +214,9 @@ EXAMPLES: dict[str, list[Json]] = {
     "Feedback": [_RATING | {"rated_at": _TIME.isoformat()}],
     "FeedbackRequest": [_RATING],
     "Health": [{"status": "ready"}],
+    "Introduction": [
+        {"name": _PASSAGE.title, "sections": [], "questions": [_DATA["question"]], "url": _PASSAGE.url},
+    ],
     "Messages": [{"messages": [to_json(each) for each in _SESSION.messages[1:]], "has_more": False}],
     "Model": completions.list_book(published=1794847780)["data"],
     "Models": [completions.list_book(published=1794847780)],

@@ -271,7 +271,7 @@ class BodyLimitMiddleware:
         content_length = Headers(scope=scope).get("content-length", "0")
         if not content_length.isdecimal() or int(content_length) > self._max_bytes:
             raise self._too_large()
-        parts: list[bytes] = []
+        parts, received = list[bytes](), 0
         try:
             async with asyncio.timeout(BODY_TIMEOUT_SECONDS):
                 while True:
@@ -279,7 +279,8 @@ class BodyLimitMiddleware:
                     if message["type"] == "http.disconnect":
                         raise ClientDisconnectedError
                     parts.append(message.get("body", b""))
-                    if sum(map(len, parts)) > self._max_bytes:
+                    received += len(parts[-1])
+                    if received > self._max_bytes:
                         raise self._too_large()
                     if not message.get("more_body", False):
                         return b"".join(parts)

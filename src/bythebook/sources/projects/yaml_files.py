@@ -8,8 +8,6 @@ from bythebook.errors import ConfigurationError
 from bythebook.sources.readers.front_matter import check_yaml
 
 _MAX_BYTES = 5_000_000
-_MOST_ALIASES = 16
-"""Merge keys may repeat a mapping, which may repeat another: each can double the size."""
 
 
 def read_optional_mapping(file: Path) -> dict[str, Any] | None:
@@ -54,7 +52,7 @@ def _load_yaml(text: str) -> Any:
     Loader.add_multi_constructor("!", construct)
     Loader.add_multi_constructor("tag:yaml.org,2002:python/", construct)
     try:
-        check_yaml(text, most_aliases=_MOST_ALIASES)
+        check_yaml(text)
         return yaml.load(text, Loader=Loader)  # noqa: S506 - a safe loader with harmless additions
     except yaml.YAMLError as exc:
         mark = getattr(exc, "problem_mark", None)

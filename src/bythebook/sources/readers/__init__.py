@@ -82,6 +82,10 @@ FORMATS = (
 MEDIA_TYPES = {media_type: row for row in FORMATS for media_type in row.media_types}
 
 
+GARBLED = "its text could not be understood"
+_DAMAGED = "it is damaged, or not what its name says"
+
+
 def find_format(suffix: str, *, style: Style = Style.PLAIN) -> DocumentFormat | None:
     """The format of files with this suffix, or None if it is not supported."""
     suffix = suffix.lower()
@@ -90,19 +94,19 @@ def find_format(suffix: str, *, style: Style = Style.PLAIN) -> DocumentFormat | 
 
 def read(text: str, *, suffix: str, style: Style, slugs: SlugOptions = DEFAULT_SLUGS) -> ParsedDocument:
     """Parse the text of a document in the format of `suffix`. Raises only Unreadable."""
-    with translate_parser_errors():
+    with translate_errors(GARBLED):
         return _read(_require_format(suffix, style), text, style=style, slugs=slugs)
 
 
 def list_chapters(file: Path) -> list[str]:
     """The paths of the pages inside a file, in reading order. Raises only Unreadable and MemoryError."""
-    with translate_file_errors():
+    with translate_errors(_DAMAGED):
         return list(map(str, _load(_require_format(file.suffix)).list_chapters(file)))
 
 
 def read_file(file: Path, *, part: str, heartbeat: Callable[[], object]) -> ParsedDocument:
     """Parse a binary document and call `heartbeat` after each page. Raises only Unreadable and MemoryError."""
-    with translate_file_errors():
+    with translate_errors(_DAMAGED):
         return _read(_require_format(file.suffix), file, part=part, heartbeat=heartbeat)
 
 
@@ -123,21 +127,8 @@ def _require_format(suffix: str, style: Style = Style.PLAIN) -> DocumentFormat:
 
 
 @contextmanager
-def translate_parser_errors() -> Iterator[None]:
-    """Turn every exception of a text parser into Unreadable."""
-    try:
-        yield
-    except Unreadable:
-        raise
-    except RecursionError as exc:
-        raise Unreadable("it is nested too deeply to be a page") from exc
-    except Exception as exc:
-        raise Unreadable(f"its text could not be understood ({type(exc).__name__}: {exc})") from exc
-
-
-@contextmanager
-def translate_file_errors() -> Iterator[None]:
-    """Turn every exception of a binary parser into Unreadable. A MemoryError passes through: it ends the sandbox."""
+def translate_errors(reason: str) -> Iterator[None]:
+    """Turn every exception of a parser into Unreadable. A MemoryError passes through: it ends the sandbox."""
     try:
         yield
     except (Unreadable, MemoryError):
@@ -147,6 +138,4 @@ def translate_file_errors() -> Iterator[None]:
     except Exception as exc:
         if isinstance(exc, OSError) and exc.strerror:
             raise Unreadable(f"it cannot be opened: {exc.strerror}") from exc
-        raise Unreadable(
-            f"it is damaged, or not what its name says ({type(exc).__name__}: {exc}); save it again"
-        ) from exc
+        raise Unreadable(f"{reason} ({type(exc).__name__}: {exc}); save it again") from exc

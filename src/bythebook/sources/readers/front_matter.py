@@ -11,6 +11,7 @@ _YAML = re.compile(r"---[ \t]*\n(.*?)(?:^|\n)(?:---|\.\.\.)[ \t]*(?:\n|$)", re.D
 _TOML = re.compile(r"\+\+\+[ \t]*\n(.*?)(?:^|\n)\+\+\+[ \t]*(?:\n|$)", re.DOTALL)
 MAX_LENGTH = 65_536
 MAX_DEPTH = 30
+MAX_MERGES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +45,23 @@ def parse_fields(text: str) -> tuple[dict[Any, Any], str]:
     return {}, text
 
 
-def check_yaml(source: str, *, most_aliases: int) -> None:
+def check_yaml(source: str, *, most_aliases: int = 10_000) -> None:
     """Raise ValueError for YAML that is small and becomes large: nesting, aliases, and merge keys that repeat them.
 
     The parser reports events one by one. The loader, which builds the values, would exhaust the stack or the memory.
     """
     import yaml
 
-    depth = aliases = 0
+    depth = aliases = merges = 0
     for event in yaml.parse(source, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         aliases += isinstance(event, yaml.AliasEvent)
+        merges += isinstance(event, yaml.ScalarEvent) and event.value == "<<"
         if depth > MAX_DEPTH:
             raise ValueError(f"it is nested in more than {MAX_DEPTH} levels")
-        if aliases > most_aliases:
-            raise ValueError(f"it has more than {most_aliases} aliases" if most_aliases else "it has aliases")
+        # A merge key copies a mapping, which may have copied another: each can double the size.
+        if aliases > most_aliases or merges > MAX_MERGES:
+            raise ValueError("it repeats itself by too many aliases or merge keys")
 
 
 def _load_yaml(source: str) -> dict[Any, Any] | None:

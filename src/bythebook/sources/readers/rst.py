@@ -2,7 +2,6 @@
 
 import json
 import re
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,9 +19,6 @@ from bythebook.sources.document import DocumentWriter, ParsedDocument, format_ro
 MOST_REPLACEMENTS = 20_000
 MAX_LENGTH = 2_000_000
 _OVERLONG_WORD = re.compile(r"\S{2000}")
-
-# docutils keeps its roles in module globals, so that parsing two documents at once would mix them.
-_DOCUTILS_LOCK = threading.Lock()
 
 _SAFE_SETTINGS = {
     "file_insertion_enabled": False,
@@ -58,7 +54,8 @@ def _parse(text: str) -> nodes.document:
     for name, value in _SAFE_SETTINGS.items():
         setattr(settings, name, value)
     document = new_document("page", settings)
-    with _DOCUTILS_LOCK, register_unknown_names(text):
+    # docutils keeps its roles in module globals: a process parses one document at a time.
+    with register_unknown_names(text):
         Parser().parse(text, document)
     return document
 

@@ -66,15 +66,13 @@ def _run_job(job: dict[str, Any], heartbeat: Callable[[], object]) -> dict[str, 
         style, slugs = Style(job["style"]), SlugOptions(**job["slugs"])
         return {"document": _to_json(readers.read(job["text"], suffix=job["suffix"], style=style, slugs=slugs))}
     except Unreadable as exc:
-        if isinstance(exc.__cause__, MemoryError):
-            raise exc.__cause__ from None
         return {"unreadable": str(exc)}
 
 
 def _read_web_page(html: str) -> dict[str, Any]:
     from bythebook.sources.readers.html import read_web_page
 
-    with readers.translate_parser_errors():
+    with readers.translate_errors(readers.GARBLED):
         page = read_web_page(html)
     return {field.name: getattr(page, field.name) for field in fields(page)} | {"document": _to_json(page.document)}
 
