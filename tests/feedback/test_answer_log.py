@@ -90,7 +90,9 @@ class Faulty(RatingStore):
 
 
 def refused() -> AgentResponse:
-    return AgentResponse("I don't have information about it.", Outcome.REFUSED, (), (), "extractive", ResponseMetadata(1.0, "g000001"))
+    return AgentResponse(
+        "I don't have information about it.", Outcome.REFUSED, (), (), "extractive", ResponseMetadata(1.0, "g000001")
+    )
 
 
 async def test_unanswered_questions_are_recorded_with_and_without_a_session(opened: Book) -> None:
