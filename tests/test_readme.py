@@ -19,19 +19,25 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-COMMANDS = [line.removeprefix("$ ") for kind, block in BLOCKS if kind == "console" for line in block.splitlines()]
+COMMANDS = [
+    line.removeprefix("$ ").partition("#")[0].strip()
+    for kind, block in BLOCKS
+    if kind == "console"
+    for line in block.splitlines()
+]
 SHELL = {
     "make demo": ["make", "--dry-run", "demo"],
+    "make test": ["make", "--dry-run", "test"],
     "pipx install .": [sys.executable, "-m", "pip", "install", "--dry-run", "--no-deps", "--no-build-isolation", "."],
 }
 """Commands that set a machine up are not run to the end."""
 
 
-def run(command: list[str], folder: Path, model_folder: Path) -> str:
+def run(command: list[str], folder: Path, model_folder: Path, *, home: Path | None = None) -> str:
     done = subprocess.run(
         command,
         cwd=folder,
-        env={"HOME": str(folder), "BYTHEBOOK_MODEL_FOLDER": str(model_folder), "PATH": "/usr/bin:/bin"},
+        env={"HOME": str(home or folder), "BYTHEBOOK_MODEL_FOLDER": str(model_folder), "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
         check=False,
@@ -48,7 +54,7 @@ def test_every_block_of_the_readme_runs(model_folder: Path, tmp_path: Path) -> N
     printed = ""
     for command in COMMANDS:
         if command in SHELL:
-            run(SHELL[command], ROOT, model_folder)
+            run(SHELL[command], ROOT, model_folder, home=tmp_path)
         elif command != "bythebook serve":  # the journeys of `serve` start it
             printed += run([sys.executable, "-m", *shlex.split(command)], tmp_path, model_folder)
     (sample,) = (block for kind, block in BLOCKS if kind == "text")

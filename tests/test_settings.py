@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bythebook.errors import ConfigurationError
-from bythebook.settings import FIELDS, PREFIX, Settings
+from bythebook.settings import FIELDS, PREFIX, TABLE, Settings
 
 
 @pytest.fixture(autouse=True)
@@ -181,10 +181,10 @@ def test_a_threshold_is_auto_or_a_number(tmp_path: Path, value: str, threshold: 
 @pytest.mark.parametrize(
     ("toml", "name", "bound"),
     [
-        (f"{name} = {known.metadata[edge]}", name, known.metadata[edge])
-        for name, known in FIELDS.items()
+        (f"{name} = {known[edge]}", name, known[edge])
+        for name, known in TABLE.items()
         for edge in ("minimum", "maximum")
-        if known.metadata[edge] is not None
+        if edge in known
     ],
     ids=str,
 )

@@ -194,11 +194,10 @@ async def compose_answer(reader: AnswerReader, results: Sequence[RetrievalResult
         shape = shape._replace(front=False)
     chosen = _extend_unit(best.section, best.unit, shape)
     span = await _answering_span(reader, best)
-    others = [piece for piece in scored if piece.section is not best.section and piece.logit >= best.logit - _NEAR]
+    near = sorted((piece for piece in scored if piece.logit >= best.logit - _NEAR), key=lambda piece: -piece.score)
+    others = [piece.section.results[0] for piece in near if piece.section.headings != best.section.headings]
     text, citations = _render(reader, best, chosen, span)
-    return ExtractiveAnswer(
-        text, citations, best.section.text[span.start : span.end], _link_sections(others, besides=best.section)
-    )
+    return ExtractiveAnswer(text, citations, best.section.text[span.start : span.end], link_sections(others))
 
 
 async def _join_sections(snapshot: IndexSnapshot, results: Sequence[RetrievalResult]) -> list[Section]:
@@ -303,8 +302,6 @@ def _prior(reader: AnswerReader, piece: _Piece, shape: QuestionShape) -> float:
     leads_nowhere = piece.section.block_text(piece.unit[-1]).endswith(":") and blocks[-1].kind is BlockKind.PARAGRAPH
     if piece.text.rstrip().endswith("?") or is_short or leads_nowhere:
         prior -= 3.0
-    if _code_lines(piece.section, piece.unit) > _MAX_CODE_LINES:
-        prior -= 1.0
     return prior
 
 
@@ -487,13 +484,6 @@ def _show(section: Section, part: _Range, span: Span | None) -> str:
         text = f"{section.fence}\n{text}"
     fence = find_open_fence(text)
     return f"{text}\n{fence}" if fence else text
-
-
-def _link_sections(pieces: Sequence[_Piece], *, besides: Section) -> tuple[SectionLink, ...]:
-    """Links to the sections of these pieces, the best first."""
-    ordered = sorted(pieces, key=lambda piece: -piece.score)
-    results = [piece.section.results[0] for piece in ordered if piece.section.headings != besides.headings]
-    return link_sections(results)
 
 
 def link_sections(results: Sequence[RetrievalResult]) -> tuple[SectionLink, ...]:

@@ -5,8 +5,10 @@ Each `find_*_end` function returns where the construct ends, or None if there is
 text as a link: sanitizing too much is a blemish, too little is a security hole.
 """
 
+import json
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
 from bythebook.answers.citation_markers import HEADING, CitationResolver
@@ -132,20 +134,7 @@ _TAG = re.compile(r"<(/?)([A-Za-z][\w:-]*)")
 _PLACEHOLDER = re.compile(r"<[A-Za-z][\w |-]*>")
 _WITH_CONTENT = frozenset({"script", "style", "iframe", "svg", "math", "object", "template", "noscript", "textarea"})
 _CITING = frozenset({"cite", "sup", "ref", "source", "citation"})
-_TAGS = (
-    _WITH_CONTENT
-    | _CITING
-    | frozenset(
-        "a abbr acronym address applet area article aside audio b base basefont bdi bdo bgsound big blink "
-        "blockquote body br button canvas caption center code col colgroup content data datalist dd del details "
-        "dfn dialog dir div dl dt em embed fieldset figcaption figure font footer form frame frameset h1 h2 h3 h4 "
-        "h5 h6 head header hgroup hr html i image img input ins isindex kbd keygen label legend li link listing "
-        "main map mark marquee menu menuitem meta meter nav nobr noembed noframes ol optgroup option output p "
-        "param picture plaintext portal pre progress q rb rp rt rtc ruby s samp search section select shadow slot "
-        "small spacer span strike strong sub summary table tbody td tfoot th thead time title tr track tt u ul "
-        "var video wbr xmp".split()
-    )
-)
+_TAGS = _WITH_CONTENT | _CITING | set(json.loads(Path(__file__).with_suffix(".json").read_bytes())["tags"].split())
 
 
 class NeedMoreInput(Exception):

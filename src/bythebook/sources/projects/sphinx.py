@@ -398,19 +398,17 @@ def _options(match: re.Match[str]) -> dict[str, str]:
     return {name: value.strip("'\" ") for name, value in _INCLUDE_OPTION.findall(match["options"])}
 
 
-def _select_part(content: str, options: dict[str, str], *, whole_lines: bool) -> str | None:
-    """The part of a file between the lines or the texts that the options name; None if a text is not in it."""
-    lines = content.splitlines(keepends=True)
+def _select_part(content: str, options: dict[str, str]) -> str | None:
+    """The lines of a file between the numbers or the texts that the options name; None if a text is not in it."""
     numbers = [options.get(name, "") for name in ("start-line", "end-line")]
     first, last = (int(number) if re.fullmatch(r"-?\d+", number) else None for number in numbers)
-    content = "".join(lines[first:last])
+    content = "".join(content.splitlines(keepends=True)[first:last])
     for name in ("start-after", "start-at", "end-before", "end-at"):
         if marker := options.get(name):
             at = content.find(marker)
             if at < 0:
                 return None
-            begin, end = (content.rfind("\n", 0, at) + 1, content.find("\n", at) + 1) if whole_lines else (at, 0)
-            end = end or (len(content) if whole_lines else at + len(marker))
+            begin, end = content.rfind("\n", 0, at) + 1, content.find("\n", at) + 1 or len(content)
             place = begin if name in ("start-at", "end-before") else end
             content = content[place:] if name.startswith("start") else content[:place]
     if ranges := re.findall(r"(\d+)(-?)(\d*)", options.get("lines", "")):
@@ -432,12 +430,11 @@ def make_include_resolver(source: Path, *, within: Path, metadata: MetadataCache
 def _insert_includes(text: str, load: includes.Load) -> str:
     def replacement(match: re.Match[str]) -> str:
         options = _options(match)
-        is_code = match["name"] == "literalinclude"
         content = load(match["path"]) if _OTHER_OPTIONS.isdisjoint(options) else None
-        content = None if content is None else _select_part(content, options, whole_lines=is_code)
+        content = None if content is None else _select_part(content, options)
         if content is None:
             return match[0]
-        if is_code:
+        if match["name"] == "literalinclude":
             content = _format_code(content, match)
         return textwrap.indent(content.strip("\n"), match["indent"]) + "\n"
 

@@ -5,10 +5,12 @@ into parts. Inline markup and tables have their own functions below.
 """
 
 import csv
+import json
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from bythebook.sources import Unreadable
 from bythebook.sources.document import DocumentWriter, ParsedDocument
@@ -469,19 +471,7 @@ _FORMATTING = [
 ]
 _REPLACEMENTS = [
     (re.compile(pattern), shown)
-    for pattern, shown in [
-        (r"(?<!\\)\(C\)", "©"),
-        (r"(?<!\\)\(R\)", "®"),
-        (r"(?<!\\)\(TM\)", "™"),
-        (r"(?<=\w)--(?=\w)", "—"),
-        (r"(?<= )--(?= )", "—"),
-        (r"(?<!\\)\.\.\.", "…"),
-        (r"(?<=\w)'(?=\w)", "’"),
-        (r"(?<!\\)->", "→"),
-        (r"(?<![\\<=])=>", "⇒"),
-        (r"(?<!\\)<-(?!-)", "←"),
-        (r"\\(?=[*_`#^~{\[\]<.(+-]|https?:|link:)", ""),
-    ]
+    for pattern, shown in json.loads(Path(__file__).with_suffix(".json").read_bytes())["replacements"]
 ]
 _PLACEHOLDER = re.compile("\ue000(\\d+)\ue001")
 _MARKUP = re.compile(r"[*_`#^~{\[\]<>\\+():'.-]")

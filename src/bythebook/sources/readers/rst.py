@@ -20,19 +20,8 @@ MOST_REPLACEMENTS = 20_000
 MAX_LENGTH = 2_000_000
 _OVERLONG_WORD = re.compile(r"\S{2000}")
 
-_SAFE_SETTINGS = {
-    "file_insertion_enabled": False,
-    "raw_enabled": False,
-    "_disable_config": True,
-    "halt_level": 6,
-    "report_level": 6,
-    "warning_stream": False,
-    "syntax_highlight": "none",
-    "smart_quotes": False,
-    "auto_id_prefix": "id",
-    "line_length_limit": 1_000_000,
-    "traceback": True,
-}
+_WORDS = json.loads(Path(__file__).with_suffix(".json").read_bytes())
+_SAFE_SETTINGS: dict[str, Any] = _WORDS["safe_settings"]
 
 
 def read(text: str) -> ParsedDocument:
@@ -201,7 +190,6 @@ _HANDLERS: dict[str, Callable[[_TreeWalker, nodes.Node], None]] = {
 _DIRECTIVE = re.compile(r"\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?([\w.+:-]+?)[ \t]?::(?=\s|$)")
 _ROLE = re.compile(r":([A-Za-z][\w.+:-]*):`|`:([A-Za-z][\w.+:-]*):")
 
-_WORDS = json.loads(Path(__file__).with_suffix(".json").read_bytes())
 _INVISIBLE_DIRECTIVES, _INVISIBLE_ARGUMENTS, _CODE_DIRECTIVES, _TAKE_NO_AUTO_ID = (
     frozenset(" ".join(_WORDS[name]).split())
     for name in ("invisible_directives", "invisible_arguments", "code_directives", "take_no_auto_id")
