@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from bythebook.chunking.sentences import split_sentences
 from bythebook.conversations import Count
