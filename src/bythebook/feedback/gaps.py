@@ -24,9 +24,10 @@ from bythebook.retrieval.retriever import Retriever
 
 Similarities = NDArray[np.float32]
 
-OFF_TOPIC_CONFIDENCE = 0.02
-"""Below this confidence a question is off-topic. Of the 24 off-topic questions used for calibration, 24 were below it
-in the manual of this project and 23 in a small handbook; so were 5 of 19 on-topic questions of these two books."""
+OFF_TOPIC_LOGIT, OFF_TOPIC_CONFIDENCE = -9.5, 0.02
+"""Below this logit of the best passage a question is off-topic; without a reranker, below this confidence. Of the 24
+off-topic questions used for calibration 23 are below the logit in the manual of this project, and 24 in a small
+handbook; of 8 questions about their subjects none is."""
 MAX_EXAMPLES = 5
 _NEAREST, _TERMS = 3, 4
 _BATCH_SIZE = 4
@@ -43,11 +44,13 @@ class _LocatedQuestion:
     terms: dict[int, float]
     nearest: tuple[NearestSection, ...]
     confidence: float
+    is_dissimilar: bool
+    """Whether every section of the book is about something else."""
 
     @property
     def is_off_topic(self) -> bool:
-        """Whether every section of the book is dissimilar. An answered question is never off-topic."""
-        return self.entry.outcome == Outcome.REFUSED and self.confidence < OFF_TOPIC_CONFIDENCE
+        """Whether the book is about something else. An answered question is never off-topic."""
+        return self.entry.outcome == Outcome.REFUSED and self.is_dissimilar
 
     def is_covered_by(self, snapshot: IndexSnapshot) -> bool:
         """Whether the current generation answers a refused question. An answer that was rated down remains a gap."""
@@ -92,9 +95,12 @@ async def _locate(
     confidence = entry.coverage
     if confidence is None or entry.generation != snapshot.name:
         confidence = (await score_evidence(snapshot, embedder, found)).confidence
+    logit = max(found.reading.logits.values()) if found.reading else None
+    dissimilar = confidence < OFF_TOPIC_CONFIDENCE if logit is None else logit < OFF_TOPIC_LOGIT
     terms = snapshot.idf_weights(snapshot.bm25.terms(entry.question))
     vector = await embedder.embed_query(entry.question)
-    return _LocatedQuestion(entry, vector, terms, nearest_sections(found.context.results), confidence)
+    nearest = nearest_sections(found.context.results)
+    return _LocatedQuestion(entry, vector, terms, nearest, confidence, dissimilar)
 
 
 def _topics(questions: Sequence[_LocatedQuestion], snapshot: IndexSnapshot) -> list[Topic]:
