@@ -16,7 +16,7 @@ MEASURED ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/bythebook/measured
 # Test processes: one more than there are cores, because many tests wait for a deadline, a server or a browser.
 JOBS = $(shell $(BIN)/python -c "import os; print((os.cpu_count() or 1) + 1)")
 
-.PHONY: demo test fast check golden fmt browser bench chaos quality evals lock clean
+.PHONY: demo test fast check golden fmt browser bench chaos quality evals docs release lock clean
 
 demo: $(RUNTIME) $(MODEL)
 	@$(BIN)/bythebook demo
@@ -49,17 +49,17 @@ bench: $(DEVELOPMENT) $(MODEL)
 
 # The chaos tests at full size: about an hour. Counts and times are printed while they run.
 chaos: $(DEVELOPMENT) $(MODEL) browser
-	$(BIN)/python -m pytest --full-size --capture=no --verbose --collections="$(COLLECTIONS)" tests/chaos \
+	$(BIN)/python -m pytest --full-size --capture=no --verbose --collections="$(COLLECTIONS)" tests/chaos tests/server/test_http_fuzz.py \
 		tests/upstream/test_over_sockets.py tests/server/test_hostile_input.py tests/browser/test_attacks.py \
 		tests/browser/test_poison.py tests/sources/readers/test_sandbox.py tests/index/test_qdrant_generations.py
 
 # Every quality metric with its floor and its goal; fails below a floor.
 quality: $(RUNTIME) $(MODEL)
-	$(BIN)/bythebook eval quality "$(COLLECTIONS)" --data-dir "$(MEASURED)" --html "$(MEASURED)/quality.html"
+	$(BIN)/python -m bench.quality "$(COLLECTIONS)" --data-dir "$(MEASURED)" --html "$(MEASURED)/quality.html"
 
 # The same with a hundred questions of each kind: a few minutes.
 evals: $(RUNTIME) $(MODEL)
-	$(BIN)/bythebook eval quality "$(COLLECTIONS)" --data-dir "$(MEASURED)" --limit 100
+	$(BIN)/python -m bench.quality "$(COLLECTIONS)" --data-dir "$(MEASURED)" --limit 100
 
 # Needs uv. The lock files name no package index. Run it after changing dependencies in pyproject.toml.
 lock:
@@ -72,8 +72,22 @@ lock:
 		--constraint requirements.lock \
 		--output-file requirements-server.lock
 
+# The manual as a site in `site/`. A broken link or a page without a place in the navigation is an error.
+docs: $(DEVELOPMENT)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --config-file website/mkdocs.yml
+
+# Builds the distributions, installs the wheel in an empty environment, and asks it a question there.
+release: $(DEVELOPMENT)
+	@test -z "$(VERSION)" || grep -q '^version = "$(VERSION)"$$' pyproject.toml || \
+		{ echo "pyproject.toml has another version than $(VERSION)."; exit 1; }
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	rm -rf $(VENV)/release && $(PYTHON) -m venv $(VENV)/release
+	$(VENV)/release/bin/python -m pip --quiet --disable-pip-version-check install dist/*.whl
+	cd $(VENV)/release && bin/bythebook --version && bin/bythebook demo --data-dir book
+
 clean:
-	rm -rf $(VENV) .bythebook .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .bythebook dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/pyvenv.cfg:
 	$(PYTHON) -m venv $(VENV)

@@ -72,7 +72,7 @@ async def scene(folder: Path) -> AsyncIterator[Scene]:
         settings = Settings.load(chosen | {"first_token_seconds": 60.0}, folder=folder)
         book = await stack.enter_async_context(Book.open(settings))
         await book.ingest(Folder(ROOT / "docs", exclude=("transcripts",)))
-        ready.url, ready.site = await stack.enter_async_context(_listening(create_app(book, settings))), site
+        ready.url, ready.site = await stack.enter_async_context(listening(create_app(book, settings))), site
         host["script"] = f'<script src="{ready.url}/widget.js" data-title="Ask the handbook" async></script>'
         playwright = await stack.enter_async_context(async_playwright())
         ready.browser = await playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
@@ -93,12 +93,12 @@ async def _elsewhere() -> AsyncIterator[tuple[str, dict[str, str]]]:
     async def page() -> HTMLResponse:
         return HTMLResponse(_HOST.format(**filled))
 
-    async with _listening(app) as url:
+    async with listening(app) as url:
         yield url, filled
 
 
 @asynccontextmanager
-async def _listening(app: FastAPI) -> AsyncIterator[str]:
+async def listening(app: FastAPI) -> AsyncIterator[str]:
     started = asyncio.Event()
     server = HttpServer(app, started=started.set)
     with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -12,8 +12,8 @@ import onnx
 from bythebook.models import GRANITE
 from bythebook.models.conversion import GRANITE_SHAPE, embedding_graph
 from bythebook.models.install import CONSTANTS, GRAPH, fetch, read_published_file
-from bythebook.models.onnx_graph import Float32Arithmetic
 from bythebook.models.weights import read_pack
+from training.graphs import Float32Arithmetic
 
 
 def write(folder: Path) -> None:

@@ -17,9 +17,9 @@ from statistics import fmean, median
 from time import perf_counter
 from typing import Any
 
+from bench.rewrite_terms import read_turns, term_overlap
 from bythebook.conversations.followups.rules import make_standalone
 from bythebook.evals import EvalRequest
-from bythebook.evals.followups import read_turns, term_overlap
 from bythebook.evals.metrics import mean_intervals
 from bythebook.index.terms import Bm25Terms
 from bythebook.llm.client import ChatEndpoint
@@ -48,7 +48,8 @@ async def measure(given: argparse.Namespace) -> dict[str, Any]:
             # A pause as of a reader. Some servers close the connection after an answer.
             await asyncio.sleep(THINKING_SECONDS)
             before = perf_counter()
-            rewritten, _ = await generator.rewrite_question(question, history, deadline=Deadline.after(ENOUGH_SECONDS))
+            deadline = Deadline.after(ENOUGH_SECONDS)
+            rewritten, *_ = await generator.rewrite_question(question, history, deadline=deadline)
             times.append(perf_counter() - before)
             texts = {"last turn": question, "rule": make_standalone(question, history).text, "model": rewritten.text}
             for name, text in texts.items():

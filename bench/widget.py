@@ -67,7 +67,7 @@ async def main() -> None:
 
 
 async def figures(ready: Scene) -> AsyncIterator[Metric]:
-    script = (files("bythebook.server") / "page" / "widget.js").read_bytes()
+    script = (files("bythebook.server") / "static" / "widget.js").read_bytes()
     weight = len(gzip.compress(script)) / 1000
     yield Metric("widget.js, gzipped", weight, unit="kB", at_most=30.0, raw={"plain kB": len(script) / 1000})
     yield await _clicks(ready)

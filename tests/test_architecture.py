@@ -35,7 +35,7 @@ ORDER = (
     ("ingest",),
     ("settings",),
     ("qa",),
-    ("book", "admin"),
+    ("book", "admin", "sync_book"),
     ("server", "mcp", "evals"),
     ("cli", "testing", "__main__", "__init__"),
 )

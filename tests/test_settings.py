@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bythebook.errors import ConfigurationError
-from bythebook.settings import FIELDS, PREFIX, Settings
+from bythebook.settings import FIELDS, PREFIX, TABLE, Settings
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +94,7 @@ def test_dotenv_syntax(tmp_path: Path, line: str, value: str) -> None:
     [
         pytest.param("chunk_token = 100", "Did you mean 'chunk_tokens'?", id="a slip"),
         pytest.param("[retrieval]\ntopk = 3", "Did you mean 'retrieval_top_k'?", id="a slip in a table"),
-        pytest.param("zebra = 1", "'bythebook config' lists them all", id="nothing like it"),
+        pytest.param("zebra = 1", "'bythebook config' lists all settings", id="nothing like it"),
         pytest.param("origins = 1", "there is no setting 'origins'", id="not a setting"),
         pytest.param("[chunk.more]\ntokens = 1", "there is no setting 'chunk_more'", id="a table in a table"),
         pytest.param("chunk_tokens = ", "bythebook.toml cannot be read", id="bad TOML"),
@@ -128,10 +128,42 @@ def test_invalid_values_are_rejected(tmp_path: Path, toml: str, message: str) ->
     assert "bythebook.toml" in str(caught.value)
 
 
-def test_an_unknown_variable_is_rejected_with_its_origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BYTHEBOOK_DATADIR", "x")
-    with pytest.raises(ConfigurationError, match=r"'datadir' \(from environment\). Did you mean 'data_dir'"):
-        load(tmp_path)
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        pytest.param("BYTHEBOOK_DATADIR", "x", "Did you mean 'data_dir'?", id="a slip"),
+        pytest.param("BYTHEBOOK_SERVICE_HOST", "10.0.0.1", "BYTHEBOOK_SERVICE_HOST is ignored", id="Kubernetes"),
+        pytest.param("BYTHEBOOK_PORT", "tcp://10.0.0.1:80", "BYTHEBOOK_PORT is ignored", id="a port of Kubernetes"),
+    ],
+)
+def test_an_unknown_variable_is_ignored_with_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, message: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    settings = load(tmp_path)
+    assert (settings.port, settings.data_dir) == (8000, Path(".bythebook"))
+    (warning,) = settings.ignored
+    assert message in warning
+
+
+def test_an_unknown_name_in_dotenv_is_rejected(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"'datadir' \(from .env\). Did you mean 'data_dir'"):
+        load(tmp_path, env="BYTHEBOOK_DATADIR=x")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        pytest.param({"retrieval_top_k": 21}, "from 1 to 20", id="a bound"),
+        pytest.param({"workers": True}, "whole number", id="a type"),
+        pytest.param({"max_tokens": 900.5}, "whole number", id="000: max_tokens is an integer"),
+        pytest.param({"max_tokens": 2000, "context_window": 1500}, "less than context_window", id="001: two values"),
+        pytest.param({"site_url": "book"}, "use a URL", id="a check"),
+    ],
+)
+def test_settings_made_directly_keep_the_rules(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        Settings(**values)
 
 
 @pytest.mark.parametrize("name", ["bythebook.toml", ".env"])
@@ -149,10 +181,10 @@ def test_a_threshold_is_auto_or_a_number(tmp_path: Path, value: str, threshold: 
 @pytest.mark.parametrize(
     ("toml", "name", "bound"),
     [
-        (f"{name} = {known.metadata[edge]}", name, known.metadata[edge])
-        for name, known in FIELDS.items()
+        (f"{name} = {known[edge]}", name, known[edge])
+        for name, known in TABLE.items()
         for edge in ("minimum", "maximum")
-        if known.metadata[edge] is not None
+        if edge in known
     ],
     ids=str,
 )

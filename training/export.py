@@ -4,7 +4,7 @@ python -m training.export WEIGHTS.npz TOKENIZER.json [FOLDER] [--full]
 
 WEIGHTS is what training/train.py writes beside its checkpoint. FOLDER gets the graph, its constants, the tokenizer
 without white space, and their digests; it is the folder of the package unless another one is named. The graph is that
-of `bythebook.models.conversion.entailment_graph`. `--full` writes 32-bit floats, to measure what the integers cost.
+of `training.graphs.entailment_graph`. `--full` writes 32-bit floats, to measure what the integers cost.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from bythebook.models import ENTAILMENT, install
-from bythebook.models.conversion import entailment_graph
-from bythebook.models.onnx_graph import Float32Arithmetic, Int8Arithmetic
+from bythebook.models.onnx_graph import Int8Arithmetic
+from training.graphs import Float32Arithmetic, entailment_graph
 
 
 def write_model(

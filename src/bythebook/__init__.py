@@ -1,76 +1,24 @@
 """By the Book answers questions from the pages of a book and proves each sentence with a quote."""
 
-from __future__ import annotations
-
+import re
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-if TYPE_CHECKING:
-    from bythebook.answers import (
-        AgentRequest,
-        AgentResponse,
-        AnswerCompleted,
-        Outcome,
-        ResponseMetadata,
-        SourcesFound,
-        State,
-        StateChanged,
-        TextDelta,
-    )
-    from bythebook.book import Book
-    from bythebook.errors import (
-        BookError,
-        ConfigurationError,
-        ContextOverflow,
-        DeadlineExceeded,
-        InputError,
-        NotFound,
-        ProviderError,
-        RateLimited,
-        RetrievalError,
-        Unavailable,
-    )
-    from bythebook.index import Filters
-    from bythebook.ingest import IngestReport
-    from bythebook.retrieval import Citation, RetrievalContext, RetrievalResult
-    from bythebook.settings import Settings
+# A name is imported on first use, so that importing the package is cheap. The stub file has all names and modules.
+_STUB = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+_MODULES = {name: module for module, name in re.findall(r"^from (\S+) import (\w+)", _STUB, re.MULTILINE)}
 
-__all__ = [
-    "AgentRequest",
-    "AgentResponse",
-    "AnswerCompleted",
-    "Book",
-    "BookError",
-    "Citation",
-    "ConfigurationError",
-    "ContextOverflow",
-    "DeadlineExceeded",
-    "Filters",
-    "IngestReport",
-    "InputError",
-    "NotFound",
-    "Outcome",
-    "ProviderError",
-    "RateLimited",
-    "ResponseMetadata",
-    "RetrievalContext",
-    "RetrievalError",
-    "RetrievalResult",
-    "Settings",
-    "SourcesFound",
-    "State",
-    "StateChanged",
-    "TextDelta",
-    "Unavailable",
-]
-
-# Lazy imports: a name is imported on first use, so that importing the package is cheap. Cheap modules come first.
-_MODULES = ("errors", "index", "retrieval", "answers", "ingest", "settings", "book")
+__all__ = sorted(_MODULES)  # noqa: PLE0605 - type checkers read the stub file
 
 
 def __getattr__(name: str) -> Any:
-    for module in _MODULES if name in __all__ else ():
-        home = import_module(f"bythebook.{module}")
-        if hasattr(home, name):
-            return getattr(home, name)
+    if name == "__version__":
+        return import_module("importlib.metadata").version("bythebook")
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'bythebook' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__, "__version__"]

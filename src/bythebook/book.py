@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, wraps
 from importlib import import_module
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, ParamSpec, Self
 
 from bythebook.answers import AgentRequest, AgentResponse, Event
-from bythebook.conversations import Conversation, Conversations, Message
+from bythebook.conversations import Conversation, Conversations
 from bythebook.embeddings.cache import CachedEmbedder
 from bythebook.embeddings.local import DEFAULT_MODEL, LOCAL_MODELS, LocalEmbedder, ModelFolder, installed_embedder
 from bythebook.embeddings.remote import open_remote_embedder
 from bythebook.errors import (
-    ConfigurationError,
+    BookError,
     DeadlineExceeded,
+    InputError,
     NotFound,
     QdrantConnectionError,
     RateLimited,
@@ -28,38 +31,47 @@ from bythebook.feedback import AnswerLogEntry, Feedback, GapReport, Rating, answ
 from bythebook.index import NO_FILTERS, Filters
 from bythebook.index.backends import IngestWorkspace, open_backend
 from bythebook.index.provider import IndexProvider, IndexSnapshot
+from bythebook.llm.prompts import read_history
 from bythebook.models.install import download, is_installed
-from bythebook.qa.pipeline import AnswerPipeline
+from bythebook.qa.pipeline import AnswerPipeline, read_answer
 from bythebook.qa.request import StageTimer
-from bythebook.retrieval.reranker import installed_reranker
+from bythebook.qa.turn_recorder import new_conversation
+from bythebook.retrieval.reranker import installed_entailment, installed_reranker
 from bythebook.retrieval.retriever import Retriever
-from bythebook.telemetry import log
+from bythebook.settings import Settings
+from bythebook.telemetry import active_listeners, install_listeners
+from bythebook.telemetry.logging import LoggingListener, configure_logging
 from bythebook.upstream.deadline import Deadline
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
     from pathlib import Path
     from types import TracebackType
 
+    from agents import FunctionTool
+
     from bythebook.access.api_keys import ApiKeyStore
+    from bythebook.admin import BookStatus
+    from bythebook.chunking import Chunk
     from bythebook.chunking.splitter import ChunkSizes
-    from bythebook.conversations.followups import Exchange
     from bythebook.database.engine import Database
     from bythebook.embeddings import Embedder, EmbedderId
     from bythebook.feedback.ratings import RatingStore
+    from bythebook.index.catalog import TocEntry
     from bythebook.ingest import IngestReport
     from bythebook.ingest.pipeline import IngestContext, IngestEngine
     from bythebook.llm.config import AgentConfig
     from bythebook.llm.extractive_model import ExtractiveModel
     from bythebook.llm.generator import AnswerGenerator
+    from bythebook.llm.search_tool import SearchArguments
     from bythebook.models.cross_encoder import CrossEncoder
     from bythebook.models.runtime import PendingSession
     from bythebook.qa.suggestions import Introduction
-    from bythebook.retrieval import RetrievalContext
-    from bythebook.settings import Settings
+    from bythebook.retrieval import RetrievalContext, RetrievalResult
     from bythebook.sources import PageSource
     from bythebook.telemetry import Progress
 
+P = ParamSpec("P")
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_UNANSWERED = 3000
 """The limit of questions in one gap report: each is searched for and compared with every other."""
@@ -79,26 +91,41 @@ def _ignore_message(_text: str) -> None:
     """For callers that show no messages."""
 
 
-def _request(request: AgentRequest | str, session_id: str | None = None) -> AgentRequest:
-    if isinstance(request, str):
-        return AgentRequest(request, session_id=session_id)
-    return request if session_id is None else replace(request, session_id=session_id)
+def _to_filters(filters: Filters | Mapping[str, str]) -> Filters:
+    return Filters.from_mapping(filters) if isinstance(filters, Mapping) else filters
+
+
+def _read_answer_of(stream: Callable[P, AsyncGenerator[Event]]) -> Callable[P, Coroutine[Any, Any, AgentResponse]]:
+    """A method with the arguments of `stream` that returns the answer at its end."""
+
+    @wraps(stream)
+    async def ask(*args: P.args, **kwargs: P.kwargs) -> AgentResponse:
+        return await read_answer(stream(*args, **kwargs))
+
+    return ask
 
 
 class Book:
     """A book that can be ingested, searched and asked. Use it as `async with Book.open(settings) as book`."""
 
     def __init__(
-        self, settings: Settings, *, say: Callable[[str], None], pending_session: PendingSession | None
+        self,
+        settings: Settings,
+        *,
+        say: Callable[[str], None],
+        embedder: Embedder | None,
+        pending_session: PendingSession | None,
     ) -> None:
         self._settings = settings
         self._say = say
+        self._own_embedder = embedder
         self._pending_session = pending_session
         self._stack = AsyncExitStack()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._generator: AnswerGenerator | None = None
-        self._entailment: CrossEncoder | None = None
-        self._entailment_missing = False
-        self._introduced: tuple[str, Introduction] | None = None
+        self._entailment: tuple[CrossEncoder | None] | None = None
+        """Opened apart from the reranker, if that is missing."""
+        self._introduced: tuple[str, dict[str, Introduction]] = ("", {})
         self._database: Database | None = None
         self._conversations: Conversations | None = None
         self._database_lock = asyncio.Lock()
@@ -109,26 +136,53 @@ class Book:
     @classmethod
     def open(
         cls,
-        settings: Settings,
+        settings: Settings | AgentConfig,
         *,
         say: Callable[[str], None] = _ignore_message,
+        embedder: Embedder | None = None,
         pending_session: PendingSession | None = None,
     ) -> Self:
         """A book with these settings. Nothing is opened before the context is entered; `say` gets download messages.
 
-        `pending_session` is the session of the default model, if its loading has begun.
+        An `embedder` replaces that of the settings. `pending_session` is the session of the default embedding model, if
+        its loading has begun.
         """
-        return cls(settings, say=say, pending_session=pending_session)
+        chosen = settings if isinstance(settings, Settings) else Settings.from_agent_config(settings)
+        return cls(chosen, say=say, embedder=embedder, pending_session=pending_session)
+
+    @classmethod
+    async def opened(cls, settings: Settings | AgentConfig, **options: Any) -> Self:
+        """An open book, for programs without a block to hold it: `close` it. The options are those of `open`."""
+        return await cls.open(settings, **options).__aenter__()
+
+    async def close(self) -> None:
+        """Close everything that was opened."""
+        await self.__aexit__(None, None, None)
+
+    def check_open(self) -> None:
+        """Raise a BookError if the book is not open, or was opened in another event loop."""
+        if self._loop is None:
+            raise BookError("the book is not open. Use `async with Book.open(settings) as book`.")
+        with suppress(RuntimeError):
+            if asyncio.get_running_loop() is not self._loop:
+                raise BookError("the book was opened in another event loop. Open it in this one, or use SyncBook.")
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
+            if not active_listeners():
+                content = self._settings.log_content
+                stack.enter_context(install_listeners(LoggingListener(content=content)))
+                if self._settings.log_level == "debug":
+                    stack.enter_context(configure_logging(sys.stderr, level="debug", form="text", content=content))
             self._backend = await stack.enter_async_context(open_backend(self._settings.index_config()))
             embedder_id = await self._read_embedder_id()
             self._embedder_config = self._settings.embedder_config(embedder_id.model if embedder_id else "")
-            self._hosted = await open_remote_embedder(self._embedder_config, embedder_id, stack)
+            self._hosted = (
+                None if self._own_embedder else await open_remote_embedder(self._embedder_config, embedder_id, stack)
+            )
             # A book that was ingested with another local model is read with that one.
             self._local_model = LOCAL_MODELS.get(embedder_id.model if embedder_id else "", DEFAULT_MODEL)
-            identity = self._hosted.identity if self._hosted else self._local_model.identity
+            identity = (self._own_embedder or self._hosted or self._local_model).identity
             self._index_provider = IndexProvider(self._backend.snapshot_loader(identity, self._count))
             stack.callback(self._index_provider.close)
             # The index opens while the embedding model loads. An index of another embedder is not opened: it can
@@ -149,18 +203,22 @@ class Book:
             self.reranker = await reranker
             self.reader: Embedder = CachedEmbedder(self._local)
             """Scores the evidence and verifies answers."""
-            self.embedder: Embedder = CachedEmbedder(self._hosted) if self._hosted else self.reader
+            foreign = self._own_embedder or self._hosted
+            self.embedder: Embedder = CachedEmbedder(foreign) if foreign else self.reader
             """Embeds queries. The vectors of the index are from this embedder."""
             if preparing:
                 await preparing
             self.retriever = Retriever(self.embedder, reranker=self.reranker)
+            """A subclass of your own takes its place if it is assigned before the first question."""
             self._stack = stack.pop_all()
+            self._loop = asyncio.get_running_loop()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._answer_log.close()
+        self._loop = None
         await self._stack.aclose()
 
     async def _read_embedder_id(self) -> EmbedderId | None:
@@ -175,7 +233,7 @@ class Book:
 
     def _count(self, text: str) -> int:
         """The embedder's token count of a text, for a collection without token counts."""
-        return (self._hosted or self._local).count_tokens(text)
+        return (self._own_embedder or self._hosted or self._local).count_tokens(text)
 
     async def ingest(
         self,
@@ -191,6 +249,7 @@ class Book:
         from bythebook.ingest.pipeline import ingest
         from bythebook.sources.factory import open_sources
 
+        self.check_open()
         with ExitStack() as stack:
             opened = open_sources(self._settings.source_options(), sources, stack, progress=progress, keep=True)
             workspace = await self._backend.open_workspace(progress=progress)
@@ -213,28 +272,34 @@ class Book:
         from bythebook.ingest.pipeline import plan_ingest
         from bythebook.sources.factory import open_sources
 
+        self.check_open()
         with ExitStack() as stack:
             opened = open_sources(self._settings.source_options(), sources, stack, progress=progress, keep=False)
             workspace = await self._backend.open_workspace(progress=progress)
             context = await self._ingest_context(workspace, progress, rebuild=rebuild)
             return await plan_ingest(context, opened, prune=prune, rebuild=rebuild)
 
-    async def search(self, query: str, *, top_k: int | None = None, filters: Filters = NO_FILTERS) -> RetrievalContext:
-        """The passages that match the query best, best first."""
-        request = AgentRequest(query, top_k=top_k, filters=filters)
-        limit = request.top_k or self._settings.retrieval_top_k
+    async def search(
+        self,
+        query: str,
+        *,
+        top_k: int | None = None,
+        threshold: float = 0.0,
+        filters: Filters | Mapping[str, str] = NO_FILTERS,
+    ) -> RetrievalContext:
+        """The passages that match the query best, best first: 1 to 20, each with at least the cosine `threshold`."""
+        request = AgentRequest(query, filters=_to_filters(filters))
+        limit = self._settings.retrieval_top_k if top_k is None else top_k
+        if not 1 <= limit <= 20 or not 0 <= threshold <= 1:
+            raise InputError("top_k must be from 1 to 20, and threshold from 0 to 1.")
         timer = StageTimer(
             Deadline.after(self._settings.answer_seconds, first_token=self._settings.first_token_seconds)
         )
-        async with self._index_provider.snapshot() as snapshot:
+        async with self.snapshot() as snapshot:
             found = await self.retriever.retrieve(
-                snapshot, request.query, top_k=limit, filters=filters, stage_timeout=timer.limit
+                snapshot, request.query, top_k=limit, filters=request.filters, stage_timeout=timer.limit
             )
-            return found.context
-
-    async def ask(self, request: AgentRequest | str, *, user_id: str = "") -> AgentResponse:
-        """An answer from the book's own sentences, or a refusal. `user_id` is the owner of the session."""
-        return await self._pipeline.ask(_request(request), user_id=user_id)
+            return found.context.drop_below(threshold)
 
     def stream(
         self,
@@ -242,35 +307,90 @@ class Book:
         *,
         session_id: str | None = None,
         user_id: str = "",
-        history: Sequence[Exchange] = (),
+        history: Sequence[Mapping[str, Any]] = (),
+        filters: Filters | Mapping[str, str] = NO_FILTERS,
+        system_prompt: str = "",
     ) -> AsyncGenerator[Event]:
         """The events of a question. The last one is AnswerCompleted.
 
-        A question with a session has the history of its session. For one without, the caller may pass a history.
+        `session_id` continues a session of `user_id`. Without one, `history` has the earlier messages in the format of
+        OpenAI, and nothing is stored. `system_prompt` replaces the setting of this name for one answer.
         """
-        return self._pipeline.stream(_request(request, session_id), user_id=user_id, history=history)
+        self.check_open()
+        asked = AgentRequest(request) if isinstance(request, str) else request
+        asked = replace(
+            asked,
+            session_id=session_id or asked.session_id,
+            filters=_to_filters(filters) or asked.filters,
+            store=asked.store and self._settings.store_sessions and not history,
+        )
+        return self._pipeline.stream(
+            asked, user_id=user_id, history=read_history(history), system_prompt=system_prompt.strip()
+        )
 
-    async def introduction(self) -> Introduction:
-        """The book's name, its sections and some questions it answers. Computed once for each generation."""
-        from bythebook.qa.suggestions import introduce
+    ask = _read_answer_of(stream)
+    """The answer at the end of `stream`: an answer that the book proves, a refusal, or a question back."""
 
-        async with self._index_provider.snapshot() as snapshot:
-            if self._introduced is None or self._introduced[0] != snapshot.name:
-                made = await introduce(snapshot, self.reader, self.retriever, name=self._settings.book_name)
-                self._introduced = (snapshot.name, made)
-            return self._introduced[1]
+    async def pages(self) -> list[TocEntry]:
+        """The pages of the book with their headings, in the order of the book."""
+        async with self.snapshot() as snapshot:
+            return snapshot.catalog.table_of_contents()
+
+    async def status(self) -> BookStatus:
+        """The state of the book: its index, its sources, its models and its calibration."""
+        from bythebook.admin import read_status
+
+        self.check_open()
+        return await read_status(self._settings)
+
+    def search_tool(self) -> FunctionTool:
+        """The search of the book as a tool for an agent of the Agents SDK. Passages keep their numbers."""
+        from bythebook.llm import GenerationResult
+        from bythebook.llm.generator import SearchToolHandler, make_tool
+
+        async def search(wanted: SearchArguments) -> Sequence[RetrievalResult]:
+            found = await self.search(
+                wanted.query, top_k=wanted.top_k, threshold=wanted.threshold, filters=wanted.filters
+            )
+            return found.results
+
+        cap = self._settings.excerpt_characters
+        return make_tool(SearchToolHandler(search, GenerationResult(), sys.maxsize, cap, sys.maxsize).answer)
+
+    async def introduction(self, page: str = "") -> Introduction:
+        """The book's name, its sections and some questions it answers, or those of the page with this URL.
+
+        Both are computed once for each generation. Those of the book are also the result if it has no such page.
+        """
+        from bythebook.qa.suggestions import introduce, introduce_page
+
+        async with self.snapshot() as snapshot:
+            if self._introduced[0] != snapshot.name:
+                self._introduced = (snapshot.name, {})
+            known = self._introduced[1]
+            if page and page not in known:
+                found = await introduce_page(snapshot, self.reader, self.retriever, url=page)
+                known |= {page: found} if found else {}
+            if not known.keys() & {page, ""}:
+                known[""] = await introduce(snapshot, self.reader, self.retriever, name=self._settings.book_name)
+            return known.get(page) or known[""]
+
+    async def read(self, chunk_id: str) -> tuple[Chunk, str, frozenset[str]]:
+        """The chunk with this id, the whole text of its page and the headings in it. Raises NotFound."""
+        async with self.snapshot() as snapshot:
+            found = (await snapshot.store.fetch([chunk_id])).get(chunk_id)
+            page = snapshot.catalog.get_page(found.chunk.url) if found else None
+            if found is None or page is None:
+                raise NotFound("this book has no such page any more. Ask again for the current one.")
+            chunks = snapshot.catalog.chunks_of_pages([page.url])
+            return found.chunk, page.text, frozenset(title for chunk in chunks for title in chunk.headings.split(" > "))
 
     async def conversation(self, session_id: str | None = None, *, user_id: str = "") -> Conversation:
         """The reader's conversation with this id, or a new conversation."""
-        from bythebook.llm.context_budget import count_tokens
-        from bythebook.llm.prompts import build_instructions
-
         conversations = await self._open_conversations()
         if session_id is not None:
             return await conversations.load(session_id, user_id=user_id)
-        config = self._agent_config
-        system = Message("system", build_instructions(config.system_prompt)).with_token_count(count_tokens)
-        conversation = Conversation([system], user_id=user_id, model=config.model, max_history=config.max_history)
+        conversation = new_conversation(self._agent_config, user_id=user_id)
         await conversations.create(conversation)
         return conversation
 
@@ -389,27 +509,18 @@ class Book:
 
     async def open_entailment(self) -> CrossEncoder | None:
         """The model that proves a model's sentences. None if it is missing: then a rule of terms proves less."""
+        if self.reranker:
+            return self.reranker.entailment
         async with self._model_lock:
-            return await self._find_entailment()
-
-    async def _find_entailment(self) -> CrossEncoder | None:
-        if self._entailment is None and not self._entailment_missing:
-            from bythebook.models import ENTAILMENT, ENTAILMENT_TOKENS, install
-            from bythebook.models.cross_encoder import open_cross_encoder
-
-            try:
-                model = install.find(self._settings.model_folder, ENTAILMENT)
-            except ConfigurationError as error:
-                self._entailment_missing = True
-                log("entailment_model_missing", reason=str(error))
-                return None
-            self._entailment = await self._stack.enter_async_context(
-                open_cross_encoder(model, max_tokens=ENTAILMENT_TOKENS)
-            )
-        return self._entailment
+            if self._entailment is None:
+                self._entailment = (
+                    await self._stack.enter_async_context(installed_entailment(self._settings.model_folder)),
+                )
+            return self._entailment[0]
 
     async def database(self) -> Database:
         """The open database of this book: conversations, answer log, API keys and rate limits."""
+        self.check_open()
         async with self._database_lock:
             if self._database is None:
                 from bythebook.database.engine import open_database
@@ -429,12 +540,16 @@ class Book:
 
     async def prepare(self) -> None:
         """Open the answer generator and the database now, so that the first question does not wait for them."""
+        from bythebook.llm.context_budget import count_tokens
+
         if await self._open_generator():
             await self.open_entailment()
         await self._open_conversations()
+        await asyncio.to_thread(count_tokens, "")
 
     def snapshot(self) -> AbstractAsyncContextManager[IndexSnapshot]:
         """The current generation of the index, open until the context ends."""
+        self.check_open()
         return self._index_provider.snapshot()
 
     async def _ingest_context(self, workspace: IngestWorkspace, progress: Progress, *, rebuild: bool) -> IngestContext:
@@ -446,8 +561,10 @@ class Book:
             limit=self._embedder_config.chunk_tokens if tokens == "auto" else tokens,
             overlap=self._embedder_config.chunk_overlap if overlap == "auto" else overlap,
         )
-        reader = self.reader if self._hosted else None
-        embedder = self._hosted.for_ingest() if self._hosted else await self._local_for_ingest(rebuild=rebuild)
+        reader = self.reader if self._own_embedder or self._hosted else None
+        embedder = self._own_embedder or (
+            self._hosted.for_ingest() if self._hosted else await self._local_for_ingest(rebuild=rebuild)
+        )
         engine = self._engine(sizes, embedder)
         return IngestContext(
             workspace.folder, workspace.generations, embedder, sizes, progress, reader, self.reranker, engine
@@ -485,8 +602,15 @@ class Book:
 @asynccontextmanager
 async def open_key_store(settings: Settings) -> AsyncIterator[ApiKeyStore]:
     """The API keys of this book. Opens no model and no index."""
-    from bythebook.access.api_keys import ApiKeyStore
     from bythebook.database.engine import open_database
 
     async with open_database(settings.database_address) as database:
-        yield ApiKeyStore(database)
+        yield make_key_store(settings, database)
+
+
+def make_key_store(settings: Settings, database: Database) -> ApiKeyStore:
+    """The API keys in this database. That there are any is remembered in the data folder too."""
+    from bythebook.access.api_keys import ApiKeyStore
+
+    closed_file = settings.data_dir / "keys-required"
+    return ApiKeyStore(database, required=settings.require_keys, closed_file=closed_file)

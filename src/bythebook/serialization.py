@@ -1,13 +1,21 @@
 """Conversion of dataclasses and errors to JSON, shared by the command line, HTTP and MCP."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from datetime import datetime
+from enum import Enum
+from functools import cache
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from bythebook.errors import BookError
 from bythebook.telemetry import redact, request_id
+
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Characters that a terminal obeys instead of showing them, without line breaks and tabs: text from outside may contain
+them."""
 
 
 def to_json(value: Any) -> Any:
@@ -25,6 +33,28 @@ def to_json(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
     return str(value) if isinstance(value, Path) else value
+
+
+def from_json(kind: Any, value: Any) -> Any:
+    """Build a value of this type from the JSON of `to_json`. Unknown names are ignored, missing ones get defaults."""
+    if value is None or isinstance(value, datetime):
+        return value
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints = _type_hints(kind)
+        return kind(**{name: from_json(hint, value[name]) for name, hint in hints.items() if name in value})
+    if get_origin(kind) is tuple:
+        return tuple(from_json(get_args(kind)[0], each) for each in value)
+    if get_origin(kind) in (Union, UnionType):
+        return from_json(get_args(kind)[0], value)
+    if kind is datetime:
+        return datetime.fromisoformat(value)
+    return kind(value) if isinstance(kind, type) and issubclass(kind, Enum) else value
+
+
+@cache
+def _type_hints(kind: Any) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    return {entry.name: hints[entry.name] for entry in fields(kind)}
 
 
 def error_to_dict(error: BookError) -> dict[str, Any]:

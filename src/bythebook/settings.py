@@ -6,10 +6,12 @@ and the check in `_CHECKS` if it has one.
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
@@ -25,6 +27,7 @@ from bythebook.embeddings.config import (
 )
 from bythebook.errors import ConfigurationError, InputError
 from bythebook.llm.config import ALIASES, BOUNDS, AgentConfig, Followups, Unsupported
+from bythebook.llm.prompts import SYSTEM
 from bythebook.llm.providers import NO_KEY_NEEDED, Mode
 from bythebook.serialization import to_json
 
@@ -32,10 +35,14 @@ if TYPE_CHECKING:
     from bythebook.index.backends import IndexConfig
     from bythebook.sources.factory import SourceOptions
 
+logger = logging.getLogger(__name__)
 
 PREFIX = "BYTHEBOOK_"
 FILE = "bythebook.toml"
 DOTENV = ".env"
+
+_SERVICE_ADDRESS = re.compile(r"(?:tcp|udp|sctp)://")
+"""Kubernetes sets the variable of the port of a service to its address."""
 
 _ASSIGNMENT = re.compile(
     r"""\s*(?:export\s+)?(?P<name>\w+)\s*=\s*(?:(?P<mark>["'])(?P<quoted>.*)(?P=mark)|(?P<plain>.*?))\s*(?:(?<=\s)\#.*)?"""
@@ -55,184 +62,116 @@ def _default_model_folder() -> Path:
     return Path(cache).expanduser() / "bythebook" / "models"
 
 
-def _setting(
-    default: Any, help_text: str, *, minimum: float | None = None, maximum: float | None = None, secret: bool = False
-) -> Any:
-    metadata = {"help": help_text, "minimum": minimum, "maximum": maximum, "secret": secret}
-    if callable(default):
-        return field(default_factory=default, metadata=metadata)
-    return field(default=default, metadata=metadata, repr=not secret)
-
-
-_AGENT_DEFAULTS = {option.name: option.default for option in fields(AgentConfig)}
-
-
-def _agent_option(name: str, help_text: str) -> Any:
-    """A setting with the default and the bounds of the option of `AgentConfig` with this name."""
-    minimum, maximum = BOUNDS[name]
-    return _setting(_AGENT_DEFAULTS[name], help_text, minimum=minimum, maximum=maximum)
+_AGENT = AgentConfig()
+"""The defaults of the options that `AgentConfig` has too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """All settings. A table in `bythebook.toml` is a prefix: `[chunk] tokens` is `chunk_tokens`."""
 
-    data_dir: Path = _setting(Path(".bythebook"), "The folder for all files of this book.")
-    model_folder: Path = _setting(_default_model_folder, "The folder of the local models, shared between books.")
-    book_name: str = _setting("", "The name that readers see. Empty: the title of the first page.")
-    page_token: str = _setting("", "The site token of the server's own chat page. Needed if the server requires keys.")
-    site_url: str = _setting("", "The base URL of the published pages. Empty: links open the source files.")
-    site_style: SiteStyle = _setting(
-        "auto", "The site generator whose URL and anchor rules the published pages follow."
-    )
-    allow_private: bool = _setting(False, "Allow a named site on a private network.")
-    site_pages: int = _setting(5000, "The maximum number of pages requested from a site.", minimum=1, maximum=1_000_000)
-    site_depth: int = _setting(
-        20, "The maximum link depth from the first page of a site without a sitemap.", minimum=0, maximum=1000
-    )
-    site_megabytes: int = _setting(
-        1000, "The maximum size read from a site, in megabytes.", minimum=1, maximum=1_000_000
-    )
-    site_minutes: float = _setting(
-        60.0, "The maximum time to crawl a site, in minutes.", minimum=0.05, maximum=10_000.0
-    )
-    site_delay: float = _setting(
-        0.1, "The minimum delay between two requests to a site, in seconds.", minimum=0.0, maximum=120.0
-    )
-    site_version: str = _setting("", "The version of a Docusaurus site to read. Empty: its default version.")
-    site_locale: str = _setting("", "The locale of a Docusaurus site to read. Empty: its default locale.")
-    site_builder: SphinxBuilder = _setting("auto", "The builder that publishes a Sphinx project.")
-    site_include: tuple[str, ...] = _setting(
-        (), "Content outside of the documentation that is read too: blog, pages, starter and others."
-    )
-    engine: EngineName = _setting(
-        "local", "Where pages are parsed, chunked and embedded: this process or a Ray cluster."
-    )
-    ray_address: str = _setting("", "The address of the Ray cluster. Empty: RAY_ADDRESS, or a local cluster.")
-    ray_workers: int = _setting(0, "The number of Ray workers. 0: one for each core.", minimum=0, maximum=10_000)
-    embedder: str = _setting(
-        "", "The embedder: local, cohere:MODEL or openai:MODEL. Empty: that of the existing index, or local."
-    )
-    embedder_url: str = _setting(
-        "", "The URL of the embedder. Empty: the default URL of the provider; for openai also base_url."
-    )
-    embedder_api_key: str = _setting("", "The API key for embedder_url. Empty: the key of the provider.", secret=True)
-    embedder_per_minute: int = _setting(
-        0, "The maximum number of embedding requests per minute. 0: adapt to the provider.", minimum=0, maximum=100_000
-    )
-    embedder_batch: int = _setting(96, "The number of texts in an embedding request.", minimum=1, maximum=2048)
-    embedder_concurrency: int = _setting(
-        4, "The maximum number of concurrent embedding requests.", minimum=1, maximum=64
-    )
-    embedder_seconds: float = _setting(
-        60.0, "The timeout of an embedding request, in seconds.", minimum=0.1, maximum=3600.0
-    )
-    cohere_api_key: str = _setting("", "The API key for Cohere, also read from COHERE_API_KEY.", secret=True)
-    chunk_tokens: int | Literal["auto"] = _setting(
-        "auto",
-        "The maximum chunk size in tokens of the embedder. auto: 220 for the local embedder, else 512.",
-        minimum=32,
-        maximum=4096,
-    )
-    chunk_overlap: int | Literal["auto"] = _setting(
-        "auto",
-        "The overlap of consecutive chunks in tokens. auto: 0 for the local embedder, else 50.",
-        minimum=0,
-        maximum=512,
-    )
-    retrieval_top_k: int = _agent_option("retrieval_top_k", "The number of passages retrieved for a question.")
-    retrieval_threshold: float | Literal["auto"] = _setting(
-        "auto",
-        "The confidence needed to answer. auto: the calibrated rule; a number: a minimum cosine.",
-        minimum=0.0,
-        maximum=1.0,
-    )
-    retrieval_mode: Mode = _setting("auto", "Whether the model calls a search tool or gets the passages in its prompt.")
-    model: str = _setting(
-        "", "The model. Empty: the default model of the provider; without a provider no model is used."
-    )
-    base_url: str = _setting("", "An OpenAI-compatible URL: Ollama, llama.cpp, vLLM or another provider.")
-    api_key: str = _setting("", "The API key for base_url.", secret=True)
-    openai_api_key: str = _setting("", "The API key for OpenAI, also read from OPENAI_API_KEY.", secret=True)
-    openrouter_api_key: str = _setting(
-        "", "The API key for OpenRouter, also read from OPENROUTER_API_KEY.", secret=True
-    )
-    groq_api_key: str = _setting("", "The API key for Groq, also read from GROQ_API_KEY.", secret=True)
-    system_prompt: str = _setting(
-        "", "Instructions for the model on tone, persona, language and scope. They are added to the rules of proof."
-    )
-    temperature: float = _agent_option("temperature", "The sampling temperature of the model.")
-    max_tokens: int = _agent_option("max_tokens", "The maximum length of a model's answer, in tokens.")
-    context_window: int = _setting(
-        8192, "The context window of the model, in tokens.", minimum=1024, maximum=10_000_000
-    )
-    max_history: int = _agent_option("max_history", "The maximum number of conversation messages in the prompt.")
-    max_conversation_turns: int = _setting(
-        50, "The maximum number of questions in a conversation.", minimum=1, maximum=100_000
-    )
-    unsupported: Unsupported = _setting(
-        "remove", "What to do with a sentence that no passage supports: remove or mark it."
-    )
-    followups: Followups = _setting(
-        "auto", "Who rewrites follow-up questions. auto: the model if there is one, else a rule."
-    )
-    first_token_seconds: float = _agent_option("first_token_seconds", "The maximum time to the first word, in seconds.")
-    answer_seconds: float = _agent_option("answer_seconds", "The maximum time for the complete answer, in seconds.")
-    database_url: str = _setting(
-        "", "The URL of the database for conversations. Empty: a SQLite file in the data folder.", secret=True
-    )
-    log_unanswered: bool = _setting(
-        True, "Log questions, so that 'bythebook gaps' can report what the book does not answer."
-    )
-    qdrant_url: str = _setting(
-        "", "The URL of a Qdrant server for the index, also read from QDRANT_URL. Empty: a local index."
-    )
-    qdrant_api_key: str = _setting("", "The API key for the Qdrant server, also read from QDRANT_API_KEY.", secret=True)
-    collection_name: str = _setting("web_documents", "The name of the collection on the Qdrant server.")
-    qdrant_shards: int = _setting(1, "The number of shards of the collection.", minimum=1, maximum=1000)
-    qdrant_replicas: int = _setting(1, "The number of replicas of each shard.", minimum=1, maximum=100)
-    qdrant_on_disk: bool = _setting(False, "Keep the vectors on the disk of the Qdrant server instead of in memory.")
-    qdrant_exact: bool = _setting(False, "Let the Qdrant server compare all vectors instead of using its index.")
-    rate_limit_key: str = _setting("600/minute", "The rate limit of an API key.")
-    rate_limit_address: str = _setting("60/minute", "The rate limit of a client address without a key.")
-    site_budget: int = _setting(1000, "The daily quota of questions of a site.", minimum=1, maximum=1_000_000_000)
-    cors_origins: tuple[str, ...] = _setting((), "Allowed CORS origins in addition to those of the sites.")
-    allowed_hosts: tuple[str, ...] = _setting(
-        (), "Allowed values of the Host header. Empty: any; on 127.0.0.1 only the names of this machine."
-    )
-    trusted_proxies: tuple[str, ...] = _setting((), "The proxies whose X-Forwarded-For header is trusted.")
-    max_concurrent_requests: int = _setting(
-        50, "The maximum number of concurrent questions of a server process.", minimum=1, maximum=10_000
-    )
-    heartbeat_seconds: float = _setting(
-        15.0, "The interval of comments in an idle event stream, in seconds.", minimum=0.05, maximum=3600.0
-    )
-    session_days: float = _setting(
-        0.0, "The number of idle days after which a session is deleted. 0: never.", minimum=0, maximum=36500
-    )
-    host: str = _setting("127.0.0.1", "The address the server listens on. 0.0.0.0: all interfaces.")
-    port: int = _setting(8000, "The port the server listens on. 0: any free port.", minimum=0, maximum=65535)
-    workers: int = _setting(1, "The number of server processes.", minimum=1, maximum=64)
-    shutdown_seconds: float = _setting(
-        8.0, "How long a shutdown waits for running answers, in seconds.", minimum=0.0, maximum=600.0
-    )
-    log_level: LogLevel = _setting("info", "The minimum level of logged events.")
-    log_format: LogFormat = _setting("json", "The log format: one JSON object per line, or text.")
-    log_content: bool = _setting(False, "Include questions and answers in the log.")
-    traces: bool = _setting(False, "Export traces to the endpoint of the OTEL_ variables.")
+    data_dir: Path = Path(".bythebook")
+    model_folder: Path = field(default_factory=_default_model_folder)
+    book_name: str = ""
+    page_token: str = ""
+    site_url: str = ""
+    site_style: SiteStyle = "auto"
+    allow_private: bool = False
+    site_pages: int = 5000
+    site_depth: int = 20
+    site_megabytes: int = 1000
+    site_minutes: float = 60.0
+    site_delay: float = 0.1
+    site_version: str = ""
+    site_locale: str = ""
+    site_builder: SphinxBuilder = "auto"
+    site_include: tuple[str, ...] = ()
+    engine: EngineName = "local"
+    ray_address: str = ""
+    ray_workers: int = 0
+    embedder: str = ""
+    embedder_url: str = ""
+    embedder_api_key: str = field(default="", repr=False)
+    embedder_per_minute: int = 0
+    embedder_batch: int = 96
+    embedder_concurrency: int = 4
+    embedder_seconds: float = 60.0
+    cohere_api_key: str = field(default="", repr=False)
+    chunk_tokens: int | Literal["auto"] = "auto"
+    chunk_overlap: int | Literal["auto"] = "auto"
+    retrieval_top_k: int = _AGENT.retrieval_top_k
+    retrieval_threshold: float | Literal["auto"] = "auto"
+    excerpt_characters: int = _AGENT.excerpt_characters
+    retrieval_mode: Mode = "auto"
+    model: str = ""
+    base_url: str = ""
+    api_key: str = field(default="", repr=False)
+    openai_api_key: str = field(default="", repr=False)
+    openrouter_api_key: str = field(default="", repr=False)
+    groq_api_key: str = field(default="", repr=False)
+    system_prompt: str = ""
+    temperature: float = _AGENT.temperature
+    max_tokens: int = _AGENT.max_tokens
+    context_window: int = 8192
+    max_history: int = _AGENT.max_history
+    max_conversation_turns: int = 50
+    unsupported: Unsupported = "remove"
+    followups: Followups = "auto"
+    first_token_seconds: float = _AGENT.first_token_seconds
+    answer_seconds: float = _AGENT.answer_seconds
+    database_url: str = field(default="", repr=False)
+    log_unanswered: bool = True
+    qdrant_url: str = ""
+    qdrant_api_key: str = field(default="", repr=False)
+    collection_name: str = "web_documents"
+    qdrant_shards: int = 1
+    qdrant_replicas: int = 1
+    qdrant_on_disk: bool = False
+    qdrant_exact: bool = False
+    rate_limit_key: str = "600/minute"
+    rate_limit_address: str = "60/minute"
+    site_budget: int = 1000
+    require_keys: bool = False
+    cors_origins: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
+    trusted_proxies: tuple[str, ...] = ()
+    max_concurrent_requests: int = 50
+    heartbeat_seconds: float = 15.0
+    store_sessions: bool = True
+    session_days: float = 30.0
+    host: str = "127.0.0.1"
+    port: int = 8000
+    root_path: str = ""
+    workers: int = 1
+    shutdown_seconds: float = 8.0
+    log_level: LogLevel = "info"
+    log_format: LogFormat = "json"
+    log_content: bool = False
+    traces: bool = False
 
     origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """The origin of each value that is not a default."""
+    ignored: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    """Warnings about environment variables that were ignored."""
+
+    def __post_init__(self) -> None:
+        for name, entry in FIELDS.items():
+            value = getattr(self, name)
+            if value != entry.default or type(value) is not type(entry.default):
+                object.__setattr__(self, name, _validate(name, value, self.origins.get(name, "argument")))
+        self.agent_config()
 
     @classmethod
     def load(cls, arguments: Mapping[str, Any] | None = None, *, folder: Path | None = None) -> Settings:
         """Read and validate the settings. `arguments` have the highest precedence; None means not given.
 
-        Raises ConfigurationError, with the origin, for an unknown name and for an invalid value.
+        Raises ConfigurationError, with the origin, for an unknown name and for an invalid value. An unknown environment
+        variable is ignored with a warning: Kubernetes sets some for a service called bythebook.
         """
         here = folder or Path.cwd()
         values: dict[str, Any] = {}
         origins: dict[str, str] = {}
+        ignored: list[str] = []
         for origin, found in (
             (FILE, _read_toml(here / FILE)),
             (DOTENV, _read_environment(_read_dotenv(here / DOTENV))),
@@ -240,9 +179,22 @@ class Settings:
             ("argument", {name: value for name, value in (arguments or {}).items() if value is not None}),
         ):
             for name, value in found.items():
-                values[name] = _validate(name, value, origin)
-                origins[name] = origin
-        return cls(**values, origins=origins)
+                if origin == "environment" and (name not in FIELDS or _SERVICE_ADDRESS.match(value)):
+                    reason = "It is the address of a service." if name in FIELDS else _suggest(name)
+                    ignored.append(f"the environment variable {PREFIX}{name.upper()} is ignored. {reason}")
+                    logger.warning(ignored[-1])
+                    continue
+                if name not in FIELDS:
+                    raise ConfigurationError(f"there is no setting {name!r} (from {origin}). {_suggest(name)}")
+                values[name], origins[name] = value, origin
+        return cls(**values, origins=origins, ignored=tuple(ignored))
+
+    @classmethod
+    def from_agent_config(cls, config: AgentConfig) -> Settings:
+        """The settings with the options of the agent."""
+        values = {name: getattr(config, name) for name in (option.name for option in fields(config)) if name in FIELDS}
+        prompt = "" if config.system_prompt == SYSTEM else config.system_prompt
+        return cls(**values | {"system_prompt": prompt, "log_level": "debug" if config.verbose else "info"})
 
     @property
     def database_address(self) -> str:
@@ -257,7 +209,7 @@ class Settings:
     def secrets(self) -> frozenset[str]:
         """The values that must never be printed: keys, and passwords in URLs."""
         texts = {name: value for name in FIELDS if isinstance(value := getattr(self, name), str) and value}
-        hidden = {value for name, value in texts.items() if FIELDS[name].metadata["secret"]}
+        hidden = {value for name, value in texts.items() if _is_secret(name)}
         return frozenset(hidden.union(*map(_find_passwords, texts.values())))
 
     def agent_config(self) -> AgentConfig:
@@ -341,17 +293,21 @@ class Settings:
     def describe(self) -> list[tuple[str, str, str, str]]:
         """Name, value, origin and purpose of each setting."""
         return [
-            (name, _format(entry, getattr(self, name)), self.origins.get(name, "default"), entry.metadata["help"])
-            for name, entry in FIELDS.items()
+            (name, _format(name, getattr(self, name)), self.origins.get(name, "default"), TABLE[name]["help"])
+            for name in FIELDS
         ]
 
 
-def _format(entry: Field[Any], value: Any) -> str:
+def _format(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, tuple):
         return " ".join(value)
-    return "********" if entry.metadata["secret"] and value else str(value)
+    return "********" if _is_secret(name) and value else str(value)
+
+
+def _is_secret(name: str) -> bool:
+    return bool(TABLE[name].get("secret"))
 
 
 def _find_passwords(text: str) -> set[str]:
@@ -367,7 +323,11 @@ def _find_passwords(text: str) -> set[str]:
     return {*parameters, raw, unquote(raw)} - {""}
 
 
-FIELDS = {entry.name: entry for entry in fields(Settings) if entry.name != "origins"}
+TABLE: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_suffix(".json").read_bytes())
+"""The purpose of each setting, its bounds, and whether it is a secret. The bounds of an agent's options are its own."""
+for _name, (_least, _most) in BOUNDS.items():
+    TABLE.get(_name, {}).update(minimum=_least, maximum=_most)
+FIELDS = {entry.name: entry for entry in fields(Settings) if entry.name not in ("origins", "ignored")}
 _TYPES = get_type_hints(Settings)
 
 
@@ -410,22 +370,24 @@ def _read_dotenv(path: Path) -> dict[str, str]:
     return {match["name"]: match["quoted"] or match["plain"] or "" for match in found if match}
 
 
+def _suggest(name: str) -> str:
+    """What may be meant by an unknown name."""
+    import difflib
+
+    near = difflib.get_close_matches(name, FIELDS, n=1)
+    return f"Did you mean {near[0]!r}?" if near else "'bythebook config' lists all settings."
+
+
 def _validate(name: str, value: Any, origin: str) -> Any:
     """Convert the value to the type of its setting and check its bounds."""
-    if name not in FIELDS:
-        import difflib
-
-        near = difflib.get_close_matches(name, FIELDS, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else " 'bythebook config' lists them all."
-        raise ConfigurationError(f"there is no setting {name!r} (from {origin}).{hint}")
     try:
         converted = _convert(_TYPES[name], value)
         if name in _CHECKS:
             _CHECKS[name](converted)
     except (ValueError, InputError, ConfigurationError) as exc:
-        shown = "the given value" if FIELDS[name].metadata["secret"] else repr(value)
+        shown = "the given value" if _is_secret(name) else repr(value)
         raise ConfigurationError(f"{name} cannot be {shown} (from {origin}): {exc}") from exc
-    minimum, maximum = FIELDS[name].metadata["minimum"], FIELDS[name].metadata["maximum"]
+    minimum, maximum = (TABLE[name].get(edge) for edge in ("minimum", "maximum"))
     if minimum is not None and not isinstance(converted, str) and not minimum <= converted <= maximum:
         raise ConfigurationError(f"{name} must be from {minimum} to {maximum}, not {value!r} (from {origin}).")
     return converted

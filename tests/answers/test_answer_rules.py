@@ -64,6 +64,9 @@ def response(**fields: Any) -> AgentResponse:
         pytest.param(response, {"answer": " \n"}, "never empty", id="000, 003, 004: answer not empty"),
         pytest.param(response, {"citations": ()}, "grounded", id="003: grounded has citations"),
         pytest.param(response, {"outcome": Outcome.REFUSED}, "grounded", id="003: not grounded has none"),
+        pytest.param(
+            response, {"outcome": Outcome.REFUSED, "citations": ()}, "a refusal contains", id="SPEC: a refusal says so"
+        ),
         pytest.param(response, {"outcome": Outcome.CLARIFY}, "grounded", id="ours: asking back cites nothing"),
         pytest.param(response, {"turn_number": 0}, "counts from 1", id="000: turn_number positive"),
         pytest.param(response, {"tokens_used": -1}, "cannot be negative", id="002: tokens_used not negative"),
@@ -87,7 +90,15 @@ def test_invalid_values_are_rejected(make: Callable[..., object], fields: dict[s
         pytest.param(request, {"top_k": 10}, id="004: top_k 10"),
         pytest.param(request, {"filters": Filters(module="A")}, id="ours: filters"),
         pytest.param(cited, {"url": "file:///book/a.md"}, id="ours: a book on this machine has file URLs"),
-        pytest.param(response, {"outcome": Outcome.REFUSED, "citations": ()}, id="003: a refusal without citations"),
+        pytest.param(
+            response,
+            {
+                "outcome": Outcome.REFUSED,
+                "citations": (),
+                "answer": "I don't have information about “it” in this book.",
+            },
+            id="003: a refusal without citations",
+        ),
         pytest.param(response, {"tokens_used": 0}, id="002: no tokens used"),
     ],
 )

@@ -68,8 +68,26 @@ async def answer(folder: Path, page: str, question: str) -> str:
             "WICK_LENGTH\n\nThe length of the wick in inches.\n\nDefault: 3\n\n"
             "OIL_KIND\n\nThe oil that is burnt.\n\nDefault: colza",
             "default oil kind",
-            "**OIL_KIND**\n\nThe oil that is burnt.\n\nDefault: colza [1]",
+            "OIL_KIND\n\nThe oil that is burnt.\n\n**Default: colza** [1]",
             id="an option comes with its description and its default",
+        ),
+        pytest.param(
+            "A slogan of colza lamps.\n\nColza is an oil of rape. It is pale.",
+            "What is colza?",
+            "**Colza is an oil of rape.** It is pale. [1]",
+            id="a definition comes without what is before it",
+        ),
+        pytest.param(
+            "Use the latest lamp version. Lamps support oil 3.7 and newer.",
+            "Which lamp versions are supported?",
+            "Use the latest lamp version. **Lamps support oil 3.7 and newer.** [1]",
+            id="the sentence with the number of a version is marked",
+        ),
+        pytest.param(
+            "A colza lamp:\n\n```py\nlamp()\nlamp()\n```\n\nOr a colza lamp:\n\n```py\nlamp()\nlamp()\n```\n",
+            "colza lamp code",
+            "A colza lamp:\n\n```py\nlamp()\nlamp()\n```\n[1]",
+            id="of several examples the first",
         ),
         pytest.param(
             "Ships pass by.\n\nThe wick is long. This makes it burn brightly.\n\nThis is why colza is used.",
@@ -85,6 +103,19 @@ async def test_the_block_that_answers_is_shown_below_its_headings(
     assert await answer(tmp_path, LAMP + body, question) == f"**Lamps > Oil**\n\n{expected}"
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        pytest.param("What does the lamp cost?", id="a price"),
+        pytest.param("What licence is the lamp under?", id="a licence"),
+        pytest.param("What is the default port of the lamp?", id="a port"),
+        pytest.param("Which version of the lamp do I need?", id="a version"),
+    ],
+)
+async def test_a_question_for_what_its_best_block_lacks_is_refused(tmp_path: Path, question: str) -> None:
+    assert (await answer(tmp_path, f"{LAMP}The lamp burns oil.", question)).startswith("I don't have information")
+
+
 async def test_code_longer_than_a_chunk_is_shown_whole(tmp_path: Path) -> None:
     code = "\n".join(f"step_{number} = lamp({number})" for number in range(60))
     shown = await answer(tmp_path, f"{LAMP}Light all lamps:\n\n```py\n{code}\n```\n", "show me code for all lamps")
@@ -94,7 +125,7 @@ async def test_code_longer_than_a_chunk_is_shown_whole(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("question", "code", "words"),
     [
-        pytest.param("example of a lamp", 3.0, 0, id="an example is code"),
+        pytest.param("colza lamp code", 3.0, 0, id="an example is code"),
         pytest.param("how do I light it?", 1.0, 30, id="steps have code"),
         pytest.param("LampError: no oil", 0.5, 70, id="a remedy follows an error message"),
         pytest.param("what is a lamp?", 0.0, 40, id="a definition is a paragraph"),

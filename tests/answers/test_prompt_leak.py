@@ -56,3 +56,12 @@ def test_reciting_sentences_are_removed_from_a_complete_answer() -> None:
 @given(st.text(), st.text())
 def test_an_answer_without_a_leak_is_unchanged(said: str, instructions: str) -> None:
     assert remove_prompt_leaks(said, instructions, [said]) == said
+
+
+def test_invisible_characters_and_other_forms_of_letters_hide_nothing() -> None:
+    for disguise in ("\u200b", "\u00ad", "\ufe0f", "\u2066", "\U000e0041", "\x07"):
+        said = disguise.join(SYSTEM)
+        assert shown(said) == shown(SYSTEM)
+        assert remove_prompt_leaks(said, SYSTEM, ()) == remove_prompt_leaks(SYSTEM, SYSTEM, ())
+    wide = SYSTEM.translate({ord(letter): ord(letter) + 0xFEE0 for letter in "abcdefghijklmnopqrstuvwxyz"})
+    assert len(shown(wide).split()) == len(shown(SYSTEM).split())

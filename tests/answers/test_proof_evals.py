@@ -29,7 +29,7 @@ def test_claims_are_read_from_a_file(tmp_path: Path) -> None:
         )
     )
     assert [claim.supported for claim in pairs.claims] == [True, False]
-    assert pairs.claims[0].passages[0].text == "\n".join(EVIDENCE)
+    assert pairs.claims[0].passages[0].text == " ".join(EVIDENCE)
     assert pairs.claims[1].passages[0].heading_hierarchy == ("Lamp",)
 
 
@@ -64,4 +64,4 @@ def test_a_folder_of_labelled_claims_is_read_with_the_kind_of_each(tmp_path: Pat
     (tmp_path / "claims.jsonl").write_text(json.dumps({"evidence": EVIDENCE, "claims": claims}), encoding="utf-8")
     read = ClaimSet(tmp_path).claims
     assert [(claim.kind, claim.supported) for claim in read] == [("close", True), ("number", False)]
-    assert {claim.passages[0].text for claim in read} == {"\n".join(EVIDENCE)}
+    assert {claim.passages[0].text for claim in read} == {" ".join(EVIDENCE)}

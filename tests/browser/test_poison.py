@@ -62,7 +62,7 @@ async def harbour(
 
 UNCITED = """(answers) => answers.flatMap((answer) => [...answer.children].flatMap((block) => {
   // The numbers of a block of code come after it.
-  if (block.localName === 'pre') return block.nextElementSibling?.querySelector('.cite') ? [] : [block.textContent];
+  if (block.matches('.code')) return block.nextElementSibling?.querySelector('.cite') ? [] : [block.textContent];
   // The links to other sections are their titles, which are in the book.
   const items = [...block.children];
   if (block.localName === 'ul' && items.every((item) => item.querySelector('a')?.textContent === item.textContent)) {

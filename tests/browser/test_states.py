@@ -169,17 +169,17 @@ async def test_an_answer_is_copied_with_its_sources_also_after_a_reload(book: Se
         page = one.page
         await page.goto(book.url)
         await ask(page)
-        await page.get_by_role("button", name="Copy").click()
+        await page.get_by_role("button", name="Copy", exact=True).click()
         await expect(page.locator(".rated")).to_have_text("Copied")
         copied = await page.evaluate("navigator.clipboard.readText()")
         assert copied.startswith(f"{HORN} [1].\n[1] Fog signals: ")
         await page.reload()
         await page.evaluate("navigator.clipboard.writeText('')")
-        await page.get_by_role("button", name="Copy").click()
+        await page.get_by_role("button", name="Copy", exact=True).click()
         await expect(page.locator(".rated")).to_have_text("Copied")
         assert await page.evaluate("navigator.clipboard.readText()") == copied
         await page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
-        await page.get_by_role("button", name="Copy").click()
+        await page.get_by_role("button", name="Copy", exact=True).click()
         await expect(page.locator(".rated")).to_have_text("Copied")
 
 
@@ -194,7 +194,7 @@ async def test_everything_is_reachable_by_keyboard(book: ServedBook, window: Ope
         await page.keyboard.press("Enter")
         await expect(page.locator(".actions")).to_be_visible()
         reached = set()
-        for _ in range(12):
+        for _ in range(20):
             await page.keyboard.press("Shift+Tab")
             reached.add(await page.evaluate(FOCUSED))
         assert {"Copy", "Try again", "Helpful", "Not helpful", "New conversation", "Close"} <= reached

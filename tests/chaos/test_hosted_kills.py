@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from bythebook.embeddings import EmbedderId
-from bythebook.testing import EmbeddingFault
+from tests.support.embedding_server import EmbeddingFault
 from tests.support.index_contents import contents
 from tests.support.ingest_kills import MOMENTS, Killing
 

@@ -32,7 +32,7 @@ from bythebook.retrieval.reranker import Reranker
 from bythebook.retrieval.retriever import Retriever
 from bythebook.serialization import error_to_dict
 from bythebook.testing import Fault, ScriptedReply, ScriptedServer
-from bythebook.testing.clock import ManualClockLoop, manual_clock
+from tests.support.clock import ManualClockLoop, manual_clock
 
 if TYPE_CHECKING:
     from bythebook.embeddings import Embedder

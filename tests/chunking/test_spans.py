@@ -7,7 +7,7 @@ import re
 import pytest
 from hypothesis import given, settings
 
-from bythebook.chunking.spans import find_table_header, is_lead, mark_inline_code, split_spans
+from bythebook.chunking.spans import find_table_header, is_lead, split_spans
 from tests.support.markdown_strategies import MARKDOWN, page_of
 
 
@@ -105,16 +105,3 @@ TABLE = "| a | b |\n| --- | --- |\n| 1 | 2 |\n| 3 | 4 |"
 )
 def test_finds_the_header_of_a_table_row(text: str, row: str, before: str, header: str) -> None:
     assert find_table_header(text, text.index(row), before=before) == header
-
-
-@pytest.mark.parametrize(
-    ("start", "end", "marked"),
-    [
-        pytest.param(0, 16, "Run `trim` or ``a`b``", id="the whole text"),
-        pytest.param(4, 8, "`trim`", id="only code"),
-        pytest.param(6, 16, "im or ``a`b``", id="code that begins before is not marked"),
-        pytest.param(0, 3, "Run", id="no code"),
-    ],
-)
-def test_marks_inline_code_as_markdown_does(start: int, end: int, marked: str) -> None:
-    assert mark_inline_code("Run trim or a`b", start, min(end, 15), ((4, 8), (12, 15))) == marked

@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from bythebook.conversations import Conversation, ConversationStatus, ConversationTurn, Message, ToolCall, TurnState
 from bythebook.conversations.store import open_conversations
-from bythebook.errors import InputError, NotFound, Unavailable
+from bythebook.errors import ContextOverflow, InputError, NotFound, Unavailable
 from bythebook.retrieval import RetrievalResult
 from tests.support.database_process import spawn
 
@@ -191,7 +191,7 @@ async def test_values_that_are_not_json_are_rejected(store: Conversations) -> No
     conversation = await start(store)
     turn, _ = await store.begin_turn(conversation, QUESTION, user_id="")
     with pytest.raises(InputError, match="JSON"):
-        await store.finish_turn(turn.complete({"at": FOUND}, retrieval_results=[], duration_seconds=1.0), [])
+        await store.finish_turn(turn.complete({"at": object()}, retrieval_results=[], duration_seconds=1.0), [])
 
 
 async def test_a_conversation_is_created_once_and_with_a_system_message(store: Conversations) -> None:
@@ -389,6 +389,15 @@ async def test_an_expired_lease_interrupts_the_turn_and_discards_its_late_answer
         assert (await other.load(conversation, user_id="")).turn_count == 1
 
 
+async def test_an_expired_lease_frees_a_conversation_also_for_the_process_that_forgot_its_turn(url: str) -> None:
+    async with open_conversations(url, lease=0.0) as store:
+        conversation = await start(store)
+        await store.begin_turn(conversation, "1?", user_id="")
+        second = await ask(store, conversation, "2?")
+        assert await states(store, conversation) == [(1, TurnState.INTERRUPTED), (2, TurnState.COMPLETED)]
+        assert second.number == 2
+
+
 async def test_closing_interrupts_unfinished_turns(url: str) -> None:
     async with open_conversations(url) as closing:
         conversation = await start(closing)
@@ -460,3 +469,46 @@ async def test_concurrent_processes_create_a_new_database_once(url: str) -> None
     assert [(each.communicate()[0], each.returncode) for each in openers] == [("open\n", 0)] * 6
     async with open_conversations(url) as store:
         await ask(store, await start(store))
+
+
+async def test_the_limit_of_turns_counts_answers_since_the_reset(store: Conversations) -> None:
+    conversation = await start(store)
+    failed, _ = await store.begin_turn(conversation, QUESTION, user_id="", most_turns=2)
+    await store.finish_turn(failed.fail("timeout", duration_seconds=1.0), [])
+    for _ in range(2):
+        turn, _ = await store.begin_turn(conversation, QUESTION, user_id="", most_turns=2)
+        await finish(store, turn)
+    with pytest.raises(ContextOverflow, match="2 turns"):
+        await store.begin_turn(conversation, QUESTION, user_id="", most_turns=2)
+    assert await states(store, conversation) == [
+        (1, TurnState.FAILED),
+        (2, TurnState.COMPLETED),
+        (3, TurnState.COMPLETED),
+    ]
+    await store.reset(conversation, user_id="")
+    await store.begin_turn(conversation, QUESTION, user_id="", most_turns=2)
+
+
+async def test_a_first_turn_is_recorded_with_its_conversation(store: Conversations) -> None:
+    conversation = Conversation([Message("system", "Answer from the book.")], user_id="ada", model="m")
+    turn = ConversationTurn(conversation.id, 1, QUESTION).complete(
+        {"answer": "A framework.", "tokens_used": 40}, retrieval_results=[FOUND], duration_seconds=0.5
+    )
+    await store.record(conversation, turn, exchange(QUESTION, "A framework."))
+    loaded = await store.load(conversation.id, user_id="ada")
+    assert [message.role for message in loaded.messages] == ["system", "user", "assistant"]
+    assert (loaded.turn_count, loaded.status, loaded.total_tokens_used) == (1, ConversationStatus.COMPLETED, 40)
+    assert await store.turns(conversation.id, user_id="ada") == [turn]
+    following, _ = await store.begin_turn(conversation.id, "Since when?", user_id="ada")
+    assert following.number == 2
+
+
+async def test_conversations_are_listed_in_pages(store: Conversations) -> None:
+    started = [await start(store, user_id="ada") for _ in range(5)]
+    await start(store, user_id="bob")
+    found: list[str] = []
+    while page := await store.latest(user_id="ada", limit=2, after=found[-1] if found else ""):
+        found += [summary.id for summary in page]
+    assert found == started[::-1]
+    with pytest.raises(NotFound):
+        await store.latest(user_id="bob", limit=2, after=started[0])

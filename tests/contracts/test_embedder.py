@@ -16,7 +16,7 @@ from bythebook.embeddings.local import local_embedder
 from bythebook.embeddings.remote import hosted_embedder
 from bythebook.errors import ConfigurationError
 from bythebook.models import GRANITE, install
-from bythebook.testing import ScriptedEmbeddings
+from tests.support.embedding_server import ScriptedEmbeddings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence

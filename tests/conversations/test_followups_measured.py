@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from bythebook.evals.followups import compare_terms, read_turns
+from bench.rewrite_terms import compare_terms, read_turns
 
 
 def test_added_terms_are_compared_with_a_human_rewrite(tmp_path: Path) -> None:

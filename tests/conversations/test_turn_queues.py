@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from bythebook.conversations.locks import TurnQueues
 
 
@@ -33,6 +35,20 @@ async def test_a_wake_before_the_wait_is_not_lost() -> None:
     async with asyncio.timeout(5), queues.acquire("this") as queue:
         queues.wake("this")
         await queue.wait(3600)
+
+
+@pytest.mark.parametrize("rounds", range(4))
+async def test_a_waiter_that_is_woken_and_cancelled_together_is_cancelled(rounds: int) -> None:
+    queues = TurnQueues()
+    async with queues.acquire("this") as queue:
+        waiting = asyncio.create_task(queue.wait(3600))
+        await asyncio.sleep(0)
+        queues.wake("this")
+        for _ in range(rounds):
+            await asyncio.sleep(0)
+        accepted = waiting.cancel()
+        await asyncio.wait({waiting})
+    assert waiting.cancelled() == accepted
 
 
 async def test_waking_an_empty_queue_does_nothing() -> None:

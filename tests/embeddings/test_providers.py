@@ -22,16 +22,15 @@ from bythebook.errors import (
     RateLimited,
     RetrievalError,
 )
-from bythebook.testing import (
+from tests.support.clock import ManualClockLoop, manual_clock
+from tests.support.embedding_server import (
     EmbeddingFault,
     EmbeddingReply,
     EmbeddingRequest,
     RequestQuota,
     ScriptedEmbeddings,
-    manual_clock,
+    never_fail,
 )
-from bythebook.testing.clock import ManualClockLoop
-from bythebook.testing.embeddings import never_fail
 
 PROVIDERS = ["cohere", "openai"]
 DIMENSION = 16

@@ -8,8 +8,8 @@ import pytest
 
 from bythebook.embeddings.remote import AdaptiveRateLimiter
 from bythebook.errors import RateLimited
-from bythebook.testing import autojump_clock
 from bythebook.upstream.deadline import now
+from tests.support.clock import autojump_clock
 
 LONG = 1000.0
 

@@ -14,9 +14,9 @@ from bythebook.embeddings import EmbedderId
 from bythebook.embeddings.config import EmbedderLimits
 from bythebook.embeddings.remote import HostedEmbedder, InputType
 from bythebook.errors import DeadlineExceeded, RateLimited, RetrievalError
-from bythebook.testing import autojump_clock
 from bythebook.upstream.classify import ClassifiedError, classify_book_error
 from bythebook.upstream.deadline import now
+from tests.support.clock import autojump_clock
 from tests.support.word_embedder import DIMENSION, vector_of
 
 if TYPE_CHECKING:

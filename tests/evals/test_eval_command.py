@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from bench import quality
 from bythebook.cli.app import app
 from bythebook.errors import InputError
 from tests.support.eval_datasets import signals, write
@@ -50,9 +51,6 @@ def test_each_suite_has_the_documented_keys(measure: Any, tmp_path: Path) -> Non
     assert (near["questions"], out["questions"]) == ({"covered": 2, "foreign": 1}, {"covered": 1, "foreign": 1})
     assert near["auroc"] == 1.0
 
-    grouped = measure("gaps", folder)
-    assert (grouped["suite"], grouped["groups"]) == ("gaps", 1)
-
 
 def test_the_followups_suite_has_the_documented_keys(measure: Any, tmp_path: Path) -> None:
     folder = signals(tmp_path / "talks")
@@ -73,9 +71,12 @@ def test_the_proof_suite_has_the_documented_keys(measure: Any, tmp_path: Path) -
     assert found["milliseconds_per_claim"] > 0
 
 
-def test_quality_measures_existing_datasets_and_reports_missing_ones(measure: Any, tmp_path: Path) -> None:
+def test_quality_measures_existing_datasets_and_reports_missing_ones(
+    measure: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     signals(tmp_path / "all" / "scifact")
-    found = measure("quality", tmp_path / "all")
+    assert quality.main([str(tmp_path / "all"), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
     verdicts = {one["name"]: one["verdict"] for one in found["metrics"]}
     assert verdicts.pop("retrieval scifact: ndcg_at_10") == "goal"
     assert set(verdicts.values()) == {"not measured"}
@@ -86,11 +87,10 @@ def test_quality_measures_existing_datasets_and_reports_missing_ones(measure: An
     ("arguments", "said"),
     [
         (["retrieval", "nowhere"], "there is no 'nowhere'"),
-        (["quality", "nowhere"], "there is no folder 'nowhere'"),
         (["refusal", ".", "--out-of-book", "--foreign", "."], "use one of --out-of-book and --foreign"),
         (["golden", "nowhere.yaml"], "'bythebook eval suggest --out nowhere.yaml' drafts one"),
     ],
-    ids=["no collection", "no collections", "two ways", "no questions"],
+    ids=["no collection", "two ways", "no questions"],
 )
 def test_unusable_input_is_an_error(measure: Any, arguments: list[str], said: str) -> None:
     with pytest.raises(InputError, match=said):

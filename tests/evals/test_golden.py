@@ -14,8 +14,9 @@ from bythebook.errors import InputError
 from bythebook.evals.golden import Expectation, GoldenQuestion, GoldenResult
 from bythebook.evals.golden.check import GoldenChecker, is_same_page
 from bythebook.evals.golden.load import load_questions
-from bythebook.evals.golden.suggest import question_from_definition, question_from_heading, suggest_questions, to_yaml
+from bythebook.evals.golden.suggest import suggest_questions, to_yaml
 from bythebook.evals.runner import without_deadlines
+from bythebook.qa.suggestions import question_from_definition, question_from_heading
 from tests.conftest import Run
 
 

@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from bench.quality import QualityCheck, Threshold, below_floor, judge_metric, load_checks
 from bythebook.evals import EvalResult
 from bythebook.evals.report import Plot, bar_chart, histogram, to_html, to_text, tradeoff_curve
-from bythebook.evals.thresholds import QualityCheck, Threshold, below_floor, judge_metric, load_checks
 
 CURVE = tradeoff_curve(
     "Kept & refused", across=("refused", np.array([0.1, 0.6])), up=("kept", np.array([0.4, 0.9])), cutoff=0.5

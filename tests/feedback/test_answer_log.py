@@ -90,7 +90,9 @@ class Faulty(RatingStore):
 
 
 def refused() -> AgentResponse:
-    return AgentResponse("No.", Outcome.REFUSED, (), (), "extractive", ResponseMetadata(1.0, "g000001"))
+    return AgentResponse(
+        "I don't have information about it.", Outcome.REFUSED, (), (), "extractive", ResponseMetadata(1.0, "g000001")
+    )
 
 
 async def test_unanswered_questions_are_recorded_with_and_without_a_session(opened: Book) -> None:
@@ -99,7 +101,8 @@ async def test_unanswered_questions_are_recorded_with_and_without_a_session(open
     await opened.flush()
     unclear, no = await opened.unanswered_questions()
     assert (unclear.question, unclear.outcome, unclear.nearest) == (UNCLEAR, "clarify", ())
-    assert (no.question, no.outcome, no.id, no.conversation_id) == (REFUSED, "refused", responses[1].id, None)
+    assert (no.question, no.outcome, no.id) == (REFUSED, "refused", responses[1].id)
+    assert no.conversation_id == responses[1].session_id
     assert no.generation == responses[1].metadata.index_generation
     assert no.coverage == responses[1].metadata.coverage
     assert {link.title for link in responses[1].suggestions} <= {section.name for section in no.nearest}
@@ -131,7 +134,7 @@ async def test_an_answer_is_rated_by_its_id_with_or_without_a_session(opened: Bo
 
 
 async def test_without_question_logging_answers_can_still_be_rated(settings: Settings) -> None:
-    off = replace(settings, log_unanswered=False)
+    off = replace(settings, log_unanswered=False, store_sessions=False)
     async with Book.open(off) as book:
         response = await book.ask(REFUSED)
         await book.rate(response.id, "down")
@@ -194,10 +197,10 @@ async def test_a_command_spools_its_gaps_for_the_next_report(settings: Settings)
     folder = settings.data_dir / "asked"
     async with Book.open(settings) as book:
         book.defer_log_writes()
-        response = await book.ask(REFUSED)
+        response = await book.ask(AgentRequest(REFUSED, store=False))
     async with Book.open(settings) as book:
         book.defer_log_writes()
-        await book.ask(ANSWERED)
+        await book.ask(AgentRequest(ANSWERED, store=False))
     assert [path.name for path in settings.data_dir.glob("*.db")] == []
     assert [path.stem for path in folder.iterdir()] == [response.id]
     (folder / "foreign.json").write_text("[1]")

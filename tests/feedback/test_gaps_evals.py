@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bench.gap_topics import group_questions
 from bythebook.book import Book
-from bythebook.evals.gaps import group_questions
 from bythebook.settings import Settings
 
 if TYPE_CHECKING:

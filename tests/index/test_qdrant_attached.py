@@ -275,3 +275,13 @@ def test_prefers_the_field_name_of_most_payloads() -> None:
         {"content": "c", "text": "d"},
     ]
     assert detect_fields(payloads) == {"text": "text", "title": "metadata.title"}
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)", " JavaScript:alert(1)", "data:text/html,x", "vbscript:x"])
+@pytest.mark.parametrize("site_url", ["", "https://book.example"])
+def test_an_unsafe_url_of_a_payload_is_replaced_by_a_urn(url: str, site_url: str) -> None:
+    """001, 003, 004: only valid URLs reach a reader."""
+    attachment = Attachment("http://x", "theirs", None, {"text": "text", "url": "url"}, site_url, {}, "")
+    chunk = attachment.layout(count_words).to_chunk(1, {"text": "The lamp burns.", "url": url})
+    assert chunk is not None
+    assert chunk.url.startswith("urn:qdrant:theirs:")

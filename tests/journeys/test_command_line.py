@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -19,10 +20,13 @@ import pytest
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-def test_a_folder_becomes_a_book_that_answers_with_a_link_to_the_sentence(bythebook: Run, lighthouse: Path) -> None:
+def test_a_folder_becomes_a_book_that_answers_with_a_link_to_the_sentence(
+    bythebook: Run, lighthouse: Path, tmp_path: Path
+) -> None:
     read = bythebook("ingest", lighthouse)
     assert read.returncode == 0, read.stderr
     assert "5 added, 0 changed, 0 removed, 0 unchanged, 0 skipped" in read.stdout
+    assert (tmp_path / ".bythebook" / ".gitignore").read_text(encoding="ascii") == "*\n"
 
     asked = bythebook("ask", "How often does the fog horn sound?")
     assert asked.returncode == 0, asked.stderr
@@ -218,6 +222,32 @@ def test_progress_is_shown_only_on_a_terminal(bythebook: Run, lighthouse: Path, 
     assert b"Published" in output
 
 
+def test_on_a_terminal_a_citation_is_a_link_and_lines_are_wrapped(shelved: Path, tmp_path: Path) -> None:
+    master, slave = pty.openpty()
+    command = [
+        sys.executable,
+        "-m",
+        "bythebook",
+        "ask",
+        "--data-dir",
+        str(shelved),
+        "How",
+        "do",
+        "I",
+        "light",
+        "the",
+        "lamp",
+    ]
+    environment = os.environ | {"TERM": "xterm", "NO_COLOR": "", "COLUMNS": "60"}
+    with subprocess.Popen(command, cwd=tmp_path, stdout=slave, stderr=subprocess.DEVNULL, env=environment) as process:
+        os.close(slave)
+        shown = _everything(master)
+        process.wait(timeout=60)
+    assert re.search(r"\x1b\]8;;file:\S+:~:text=\S+\x1b\\\[1\] Tending the lamp > Lighting the lamp\x1b\]8;;", shown)
+    answer = re.sub(r"\x1b\[[0-9;]*m", "", shown.partition("\x1b]8;;")[0])
+    assert max(map(len, answer.splitlines())) <= 60
+
+
 def _everything(terminal: int) -> str:
     """Read a terminal until no process has it open."""
     shown = b""
@@ -347,3 +377,68 @@ def test_spelling_may_differ_from_the_book(bythebook: Run, tmp_path: Path) -> No
     assert "handle one message" in bythebook("ask", "What does spin_once do?").stdout.partition("[1]")[0]
     found = json.loads(bythebook("search", "inverse kinematics", "--json").stdout)["results"]
     assert {result["title"] for result in found[:2]} == {"The arm", "Plans"}
+
+
+def test_a_question_needs_no_quotes_and_may_come_from_a_pipe(bythebook: Run, shelved: Path) -> None:
+    words = bythebook("ask", "--data-dir", shelved, "How", "often", "does", "the", "fog", "horn", "sound?")
+    quoted = bythebook("ask", "--data-dir", shelved, "How often does the fog horn sound?")
+    piped = subprocess.run(
+        [sys.executable, "-m", "bythebook", "ask", "--data-dir", str(shelved)],
+        input="How often does the fog horn sound?\n", capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert "two blasts of three seconds" in quoted.stdout
+    assert words.stdout == quoted.stdout == piped.stdout
+
+
+def test_usage_errors_are_json_like_all_others(bythebook: Run) -> None:
+    failed = bythebook("status", "--nope", "--json")
+    assert failed.returncode == 2
+    assert json.loads(failed.stdout)["error"] == "invalid_input"
+    assert "--nope" in failed.stderr
+
+
+def test_omissions_are_one_line_for_each_reason(bythebook: Run, lighthouse: Path) -> None:
+    for name in ("a.md", "b.md", "c.md"):
+        (lighthouse / name).write_text("::: lighthouse.lamp\n", encoding="utf-8")
+    done = bythebook("ingest", lighthouse)
+    assert done.returncode == 0
+    assert "left out a.md and 2 more: its text is generated from code" in done.stderr
+    assert done.stderr.count("generated from code") == 1
+
+
+def test_a_project_is_named_on_one_line(bythebook: Run, lighthouse: Path) -> None:
+    (lighthouse / "mkdocs.yml").write_text("site_name: Light\nsite_url: https://light.example/\n", encoding="utf-8")
+    (lighthouse / "docs").mkdir()
+    (lighthouse / "docs" / "index.md").write_text("# Light\n\nThe light is lit.\n", encoding="utf-8")
+    done = bythebook("ingest", lighthouse)
+    assert "MkDocs project mkdocs.yml, 1 pages, published at https://light.example" in done.stderr
+
+
+ESCAPES = "\x1b]52;c;ZXZpbA==\x07\x1b[2J\x9b31m\u202e"
+
+
+def test_nothing_of_a_page_controls_the_terminal(
+    bythebook: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / "lamp.md").write_text(
+        f"# The {ESCAPES}Lamp\n\nThe lamp burns {ESCAPES}oil.\n\n```sh\nburn {ESCAPES} oil\n```\n"
+    )
+    cell = {"cell_type": "code", "source": f"fog = '{ESCAPES}'", "outputs": [], "metadata": {}}
+    (pages / "fog.ipynb").write_text(json.dumps({"cells": [cell], "metadata": {"title": f"Fog\n{ESCAPES}"}}))
+    (pages / "a\n9 added, 0 skipped\x1b[2J.md").write_text("# Forged\n\nThe report has a line of its own.\n")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    question = "How does one burn oil in the lamp?"
+    runs = [bythebook("ingest", pages), bythebook("ask", question), bythebook("ask", question, "--json")]
+    runs += [
+        bythebook("search", question),
+        bythebook("search", "fog"),
+        bythebook("status"),
+        bythebook("status", "--json"),
+    ]
+    for ran in runs:
+        printed = ran.stdout + ran.stderr
+        assert "Traceback" not in printed
+        assert not [char for char in printed if char != "\n" and not char.isprintable()]
+        assert "\n9 added" not in printed

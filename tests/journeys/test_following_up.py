@@ -88,7 +88,7 @@ async def test_the_rule_replaces_a_slow_model() -> None:
         endpoint = ChatEndpoint(config.provider, temperature=0.0, max_tokens=100)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(endpoint.close)
-            understood, _ = await AnswerGenerator(config, endpoint).rewrite_question(
+            understood, *_ = await AnswerGenerator(config, endpoint).rewrite_question(
                 FOLLOW_UP, history, deadline=Deadline.after(0.2)
             )
     assert understood == make_standalone(FOLLOW_UP, history)

@@ -20,16 +20,15 @@ from bythebook.embeddings import EmbedderId
 from bythebook.errors import BookError, CohereAPIError, ConfigurationError, ProviderAuthError, RateLimited
 from bythebook.retrieval.reranker import BUDGETS
 from bythebook.settings import Settings
-from bythebook.testing import (
+from bythebook.testing import ScriptedReply, ScriptedServer
+from tests.conftest import LIGHTHOUSE
+from tests.support.embedding_server import (
     EmbeddingFault,
     EmbeddingReply,
     EmbeddingRequest,
     ScriptedEmbeddings,
-    ScriptedReply,
-    ScriptedServer,
+    never_fail,
 )
-from bythebook.testing.embeddings import never_fail
-from tests.conftest import LIGHTHOUSE
 from tests.support.index_contents import contents
 
 if TYPE_CHECKING:

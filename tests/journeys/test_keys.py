@@ -130,3 +130,30 @@ def test_invalid_arguments_are_errors(keys: Keys, arguments: list[str], code: in
     assert complaint in err
     assert json.loads(out)["message"]
     assert json.loads(keys("list", "--json")[1])["open"], "no key was made"
+
+
+def test_a_server_that_required_keys_requires_them_without_its_database(keys: Keys, tmp_path: Path) -> None:
+    async def is_open(settings: Settings) -> bool:
+        async with open_key_store(settings) as key_store:
+            return await key_store.is_open()
+
+    assert asyncio.run(is_open(Settings.load()))
+    assert not asyncio.run(is_open(Settings.load({"require_keys": True})))
+    keys("create")
+    for file in (tmp_path / ".bythebook").glob("conversations.db*"):
+        assert file.stat().st_mode & 0o077 == 0
+        file.unlink()
+    assert not asyncio.run(is_open(Settings.load()))
+
+
+def test_a_book_with_keys_from_an_older_version_remembers_them(keys: Keys, tmp_path: Path) -> None:
+    keys("create")
+    (tmp_path / ".bythebook" / "keys-required").unlink()
+
+    async def is_open() -> bool:
+        async with open_key_store(Settings.load()) as key_store:
+            return await key_store.is_open()
+
+    assert not asyncio.run(is_open())
+    (tmp_path / ".bythebook" / "conversations.db").unlink()
+    assert not asyncio.run(is_open())

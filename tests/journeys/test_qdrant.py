@@ -15,8 +15,8 @@ from bythebook.admin import attach_collection
 from bythebook.cli.app import app
 from bythebook.errors import BookError, QdrantConnectionError, Unavailable
 from bythebook.server.maintenance import ReadinessProbe
-from bythebook.testing import ScriptedEmbeddings
 from tests.conftest import Run, copied
+from tests.support.embedding_server import ScriptedEmbeddings
 from tests.support.qdrant_book import unseen
 from tests.support.qdrant_server import Fault, QdrantHere, running_qdrant
 

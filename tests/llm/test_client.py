@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bythebook.llm.client import ChunkDecoder, ModelReply
+from bythebook.llm.client import ChunkDecoder, ModelReply, is_repetition
 
 
 def text_chunk(text: str, **more: Any) -> dict[str, Any]:
@@ -66,3 +66,16 @@ def test_merges_text_chunks_of_one_block_and_no_others() -> None:
 def test_rejects_data_that_is_not_a_json_object(sent: bytes) -> None:
     with pytest.raises(json.JSONDecodeError):
         decode([sent])
+
+
+@pytest.mark.parametrize("piece", [".", "a", "no ", "| a | b |\n", "I do not know. ", "中", "x" * 300 + "y"])
+def test_a_text_that_only_repeats_itself_is_recognised(piece: str) -> None:
+    text = "The horn sounds. " + piece * (3_000 // len(piece))
+    assert is_repetition(text)
+    assert not is_repetition(text[:2_000])
+    assert not is_repetition(f"{text} The end.")
+
+
+@given(st.text())
+def test_a_short_text_is_no_repetition(text: str) -> None:
+    assert not is_repetition(text)

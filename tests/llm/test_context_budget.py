@@ -44,7 +44,12 @@ def test_no_prompt_exceeds_the_window(
     assert sum(count_tokens(message["content"]) + MESSAGE for message in messages) + budget.answer <= window
     assert messages[0]["content"] == prompts.SYSTEM
     assert messages[-1]["content"].endswith(f"Question: {asked}")
-    assert list(fitted.passages) == passages[: len(fitted.passages)]
+    # Only a passage that is larger than all the room is cut.
+    assert [number for number, _ in fitted.passages] == [number for number, _ in passages[: len(fitted.passages)]]
+    assert all(
+        whole[1].text.startswith(shown.text) for whole, (_, shown) in zip(passages, fitted.passages, strict=False)
+    )
+    assert list(fitted.passages[1:]) == passages[1 : len(fitted.passages)]
     assert list(fitted.history) == exchanges[len(exchanges) - len(fitted.history) :]
     assert fitted.passages_left_out == len(passages) - len(fitted.passages)
     assert fitted.exchanges_left_out == len(exchanges) - len(fitted.history)
@@ -71,3 +76,19 @@ def test_001_limits_passages_and_history_to_their_shares() -> None:
 def test_rejects_a_question_that_does_not_fit() -> None:
     with pytest.raises(ContextOverflow, match="Ask a shorter question"):
         fit_context(ContextBudget(window=1100), system="Answer.", question="why " * 400, passages=[], history=[])
+
+
+def test_a_passage_larger_than_the_context_is_cut() -> None:
+    """001: the best passage reaches the model, however small the window is."""
+    fitted = fit_context(
+        ContextBudget(window=1800, context=300),
+        system=prompts.SYSTEM,
+        question="And now?",
+        passages=[passage(1, 2000), passage(2, 20)],
+        history=[],
+    )
+    ((number, cut),) = fitted.passages
+    assert number == 1
+    assert passage(1, 2000)[1].text.startswith(cut.text)
+    assert 200 < count_tokens(format_passage(number, cut)) <= 300
+    assert fitted.passages_left_out == 1

@@ -19,7 +19,6 @@ from bythebook.models.conversion import (
 )
 from bythebook.models.onnx_graph import (
     Architecture,
-    Float32Arithmetic,
     GraphBuilder,
     Int8Arithmetic,
     OnnxGraph,
@@ -27,6 +26,7 @@ from bythebook.models.onnx_graph import (
 )
 from tests.support import reference_bert
 from tests.support.reference_bert import unit
+from training.graphs import Float32Arithmetic
 
 Arithmetic = type[Int8Arithmetic] | type[Float32Arithmetic]
 EXACT: list[object] = [

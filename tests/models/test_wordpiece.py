@@ -61,17 +61,6 @@ def test_the_count_is_the_sum_over_the_words(pieces: WordPieceTokenizer, parts: 
     assert pieces.count(text) == len(pieces(text))
 
 
-def test_each_token_has_the_place_of_its_word(pieces: WordPieceTokenizer) -> None:
-    text = "Uncompressed “lamps” burn; naïvely."
-
-    plain, other = pieces.locate(text[:20]), pieces.locate(text)
-
-    assert plain.ids == pieces(text[:20])
-    assert {text[start:end] for start, end in plain.ranges} == {"Uncompressed", "“", "lamps", "”"}
-    assert other.ids == pieces(text)
-    assert "".join(text[start:end] for start, end in other.ranges) == text.replace(" ", "")
-
-
 def test_plain_text_does_not_import_tokenizers(table: Path) -> None:
     script = (
         "import pathlib, sys\n"

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
 PAGES = {
     "mkdocs.yml": "site_name: Beacon\n",
-    "index.md": "# Welcome to Beacon\n\nBeacon is a lamp for ships.\n\n## Reporting bugs\n\nOpen an issue.",
+    "index.md": "Light on!\n\n# Welcome to Beacon\n\nBeacon is a lamp for ships. It burns oil, shines at night "
+    "and turns once in a minute, so that sailors know it.\n\n## Reporting bugs\n\nOpen an issue.",
     "guide/quick-start.md": "# Quick Start\n\nLight the lamp.\n\n## Install Beacon\n\nRun pip install beacon.",
     "guide/horn.md": "# Horns\n\n## Install\n\nScrew the horn to the wall.\n\nA diaphone is a horn with a piston.",
+    "guide/care.md": "# Care\n\n## Cleaning and storage\n\nUse a cloth.\n\n## Example\n\nWipe the lens.",
     "guide/terms.md": "# Terms\n\nBull's-eye\n\nThe thick lens in the middle.\n\nWick\n\nThe burning cord.",
 }
 
@@ -55,6 +57,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
         pytest.param("install", "Run pip", id="the heading with the name of the book comes first"),
         pytest.param("How do I install Beacon?", "Run pip", id="a question with the name of the book"),
         pytest.param("How do I report a bug?", "Open an issue", id="a usual question in the words of the heading"),
+        pytest.param("storage", "Use a cloth", id="half of a heading"),
+        pytest.param("Show me an example", "Wipe the lens", id="an example"),
+        pytest.param("Show me an example of a wick", "Bull's-eye", id="an example of a term"),
         pytest.param("horns", "Screw the horn", id="the beginning of a page without text below its title"),
         pytest.param("What is a diaphone?", "Screw the horn", id="a sentence that defines a term"),
         pytest.param("wick", "Bull's-eye", id="an entry of a glossary"),

@@ -69,10 +69,10 @@ async def test_stops_at_the_required_confidence_with_the_same_decision(
         async def score(sure: float) -> Evidence:
             return await score_evidence(snapshot, cast("Embedder", embedder), retrieved, sure=sure)
 
-        least = lexical_evidence(snapshot, retrieved).confidence
-        assert (await score(least)).confidence == least
-        assert counting.read == 0
-        for sure in (least, (least + whole.confidence) / 2, whole.confidence, 1.0):
+        first = await score(0.0)
+        assert counting.read == min(4, len(whole.spans))
+        assert first.features != lexical_evidence(snapshot, retrieved).features
+        for sure in (0.0, first.confidence / 2, whole.confidence, 1.0):
             assert ((await score(sure)).confidence >= sure) == (whole.confidence >= sure)
         counting.read = 0
         everything = await score(1.1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,7 +13,7 @@ import pytest
 from bythebook import Book
 from bythebook.server.app import create_app
 from bythebook.testing import Fault, ScriptedReply
-from tests.server.conftest import HORN
+from tests.server.conftest import HORN, Part
 from tests.support.server import ServeBook, ServedBook, ask_for_events, listen, settings_for
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -109,3 +110,20 @@ async def test_a_failing_background_task_does_not_stop_the_server(
             answers = [await client.post("/v1/ask", json=QUESTION) for _ in range(3)]
     assert [answer.status_code for answer in answers] == [200] * 3
     assert "half of it was imported" in caplog.text
+
+
+@pytest.mark.parametrize("piece", [".", "a", "(", "no "])
+async def test_a_model_that_repeats_itself_without_end_is_cut_off_and_others_are_served(
+    house: ServedBook, part: Part, piece: str
+) -> None:
+    part.reply = replace(part.reply, text=piece * (63_000 // len(piece)), letters=63)
+    slowest, asked = 0.0, asyncio.create_task(ask_for_events(house, QUESTION))
+    loop = asyncio.get_running_loop()
+    while not asked.done():
+        started = loop.time()
+        assert (await house.client.get("/health/live")).status_code == 200
+        slowest = max(slowest, loop.time() - started)
+    events = await asked
+    assert events[-1].data["outcome"] in ("refused", "answered")
+    assert len("".join(event.data["text"] for event in events if event.name == "delta")) < 10_000
+    assert slowest < 2.0

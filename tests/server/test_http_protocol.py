@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -47,9 +49,12 @@ async def refused(house: ServedBook, sent: bytes) -> ErrorResponse:
     [
         pytest.param(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(100), id="TLS"),
         pytest.param(b"EHLO example.org\r\n\r\n", id="mail"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", id="two names of the server"),
+        pytest.param(
+            b"POST /v1/ask HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", id="a chunk without a size"
+        ),
         pytest.param(b"GET / HTTP/1.1\r\nHost\r\n\r\n", id="a header without a value"),
         pytest.param(b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n", id="an address of other bytes"),
-        pytest.param(b"CONNECT example.org:443 HTTP/1.1\r\nHost: example.org\r\n\r\n", id="a proxy's"),
         pytest.param(
             b"POST /v1/ask HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n", id="two lengths"
         ),
@@ -108,6 +113,8 @@ async def impatient(house: ServedBook) -> AsyncIterator[str]:
 
     class Impatient(HttpProtocol):
         head_timeout = 0.02
+        stall_timeout = 0.1
+        watch_interval = 0.01
 
     loop, config = asyncio.get_running_loop(), Config(house.app, log_config=None)
     server = await loop.create_server(lambda: Impatient(config, ServerState(), {}), "127.0.0.1", 0)
@@ -133,3 +140,70 @@ async def test_a_head_timeout_does_not_interrupt_a_response(house: ServedBook, p
         writer.write(f"{head}Content-Length: {len(QUESTION)}\r\n\r\n".encode() + QUESTION + b"GET /health")
         async with asyncio.timeout(60):
             assert b'"outcome":"answered"' in await reader.readuntil(b'"outcome":"answered"')
+
+
+async def test_closes_the_connection_of_a_client_that_sends_less_than_a_request_after_an_answer(
+    house: ServedBook,
+) -> None:
+    async with impatient(house) as host, connected(f"http://{host}") as (reader, writer):
+        writer.write(f"GET /health/live HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        await reader.readuntil(b"}")
+        writer.write(b"G")
+        async with asyncio.timeout(60):
+            assert await reader.read() == b""
+
+
+async def test_a_client_that_reads_nothing_gives_its_place_back(house: ServedBook) -> None:
+    async with impatient(house) as host:
+        loop, silent, (name, port) = asyncio.get_running_loop(), socket.socket(), host.split(":")
+        silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+        silent.setblocking(False)
+        one = f"GET /widget.js HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
+        with silent:
+            await loop.sock_connect(silent, (name, int(port)))
+            async with asyncio.timeout(60):
+                assert await _send_until_reset(silent, one)
+
+
+async def _send_until_reset(client: socket.socket, request: bytes) -> bool:
+    try:
+        while True:
+            await asyncio.get_running_loop().sock_sendall(client, request)
+            await asyncio.sleep(0)
+    except ConnectionError:
+        return True
+
+
+@pytest.mark.parametrize("pieces", ["together", "apart"])
+async def test_a_request_that_does_not_wait_for_the_answer_before_is_not_read(house: ServedBook, pieces: str) -> None:
+    host = house.url.removeprefix("http://")
+    one = f"POST /v1/ask HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n".encode()
+    one += f"Content-Length: {len(QUESTION)}\r\n\r\n".encode() + QUESTION
+    async with connected(house.url) as (reader, writer):
+        for part in [one * 3] if pieces == "together" else [one] * 3:
+            writer.write(part)
+            await asyncio.sleep(0)
+        async with asyncio.timeout(60):
+            assert (await reader.read()).count(b"HTTP/1.1 200 ") == 1
+
+
+@pytest.mark.parametrize("upgrade", ["h2c", "websocket", "TLS/1.0"])
+async def test_the_body_of_a_request_that_offers_another_protocol_is_read(house: ServedBook, upgrade: str) -> None:
+    host = house.url.removeprefix("http://")
+    head = f"POST /v1/ask HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+    head += f"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: {upgrade}\r\nHTTP2-Settings: AAEAAEAAAAIAAAAB\r\n"
+    async with connected(house.url) as (reader, writer):
+        for _ in range(2):
+            writer.write(f"{head}Content-Length: {len(QUESTION)}\r\n\r\n".encode() + QUESTION)
+            async with asyncio.timeout(60):
+                answer = await reader.readuntil(b"\r\n\r\n")
+                assert answer.startswith(b"HTTP/1.1 200 ")
+                size = int(re.search(rb"content-length: (\d+)", answer)[1])  # type: ignore[index]
+                assert b'"outcome":"answered"' in await reader.readexactly(size)
+
+
+async def test_a_request_that_is_meant_for_a_proxy_is_refused(house: ServedBook) -> None:
+    async with connected(house.url) as (reader, writer):
+        writer.write(f"CONNECT example.org:443 HTTP/1.1\r\nHost: {house.url[7:]}\r\n\r\n".encode())
+        async with asyncio.timeout(60):
+            assert re.match(rb"HTTP/1.1 40[45] ", await reader.readuntil(b"\r\n\r\n"))

@@ -176,7 +176,9 @@ async def test_reports_a_file_name_that_is_not_valid_utf8(tmp_path: Path) -> Non
     except OSError:
         pytest.skip("this file system has only names that are text")
 
-    assert await skipped(Folder(tmp_path)) == [SkippedPage("\\udcff.md", "its name is not valid UTF-8; rename it")]
+    assert await skipped(Folder(tmp_path)) == [
+        SkippedPage("\\udcff.md", "its name is not valid UTF-8, or has control characters; rename it")
+    ]
 
 
 async def test_reports_a_file_over_the_size_limit_without_reading_it(tmp_path: Path) -> None:

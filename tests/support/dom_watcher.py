@@ -90,13 +90,16 @@ class Watched:
 async def watched(
     window: Opening, url: str, *, books: tuple[str, ...], secrets: tuple[str, ...] = ()
 ) -> AsyncIterator[Watched]:
-    """The chat page, watched. Links may lead into these books, and none of the secrets may ever be shown."""
+    """The chat page, watched. Links may lead into these books and to the server's view of their pages.
+
+    None of the secrets may ever be shown.
+    """
     async with window() as one:
         found = Watched(one, url)
         one.page.on("request", lambda request: found.requests.append(request.url))
         one.page.on("dialog", lambda dialog: found.seen.append(f"a dialog: {dialog.message}"))
         one.page.on("popup", lambda popup: found.seen.append(f"a window: {popup.url}"))
-        arguments = {"books": list(books), "secrets": list(secrets)}
+        arguments = {"books": [*books, f"{url}/read/"], "secrets": list(secrets)}
         await one.page.add_init_script(f"({_WATCH})({json.dumps(arguments)})")
         await one.page.goto(url)
         yield found

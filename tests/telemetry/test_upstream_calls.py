@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from bythebook.errors import ProviderError
-from bythebook.testing import autojump_clock
 from bythebook.upstream.client import RetryPolicy, Upstream
 from bythebook.upstream.deadline import Deadline
+from tests.support.clock import autojump_clock
 from tests.support.telemetry import RecordingListener, record_telemetry
 
 

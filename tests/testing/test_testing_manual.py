@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bythebook.testing import EmbeddingFault, Fault, Quirk
+from bythebook.testing import Fault, Quirk
 from bythebook.testing import __main__ as command
 
 MANUAL = (Path(__file__).parents[2] / "docs" / "testing.md").read_text(encoding="utf-8")
@@ -29,7 +29,7 @@ async def test_the_examples_run(place: int) -> None:
 
 def test_the_manual_explains_every_fault_and_quirk() -> None:
     explained = set(re.findall(r"^\| `([^`]+)` \|", MANUAL, re.M))
-    assert {*Fault, *Quirk, *EmbeddingFault} <= explained
+    assert {*Fault, *Quirk} <= explained
 
 
 def test_the_manual_lists_the_options_of_the_command() -> None:

@@ -16,10 +16,10 @@ from bythebook.errors import (
     RateLimited,
     Unavailable,
 )
-from bythebook.testing.clock import autojump_clock
 from bythebook.upstream.circuit_breaker import BreakerState
 from bythebook.upstream.client import RetryPolicy, Upstream
 from bythebook.upstream.deadline import Deadline
+from tests.support.clock import autojump_clock
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bythebook.errors import BookError, DeadlineExceeded, InputError, ProviderAuthError, ProviderError, RateLimited
-from bythebook.testing.clock import autojump_clock
 from bythebook.upstream.client import CallReport, CallState, RetryPolicy, Upstream
 from bythebook.upstream.deadline import Deadline
+from tests.support.clock import autojump_clock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bythebook.errors import BookError, ProviderError
-from bythebook.testing.clock import autojump_clock
 from bythebook.upstream.circuit_breaker import BreakerState
 from bythebook.upstream.client import CallReport, RetryPolicy, Upstream
 from bythebook.upstream.deadline import Deadline
+from tests.support.clock import autojump_clock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence

@@ -9,8 +9,10 @@ import hmac
 import re
 import secrets
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime
+from pathlib import Path
 
 from sqlalchemy import Connection, RowMapping, bindparam, exists, insert, select, update
 
@@ -38,9 +40,13 @@ _REVOKE = update(keys).where(keys.c.id == bindparam("this"), keys.c.revoked_at.i
 class ApiKeyStore:
     """Creates, lists, revokes and checks keys and site tokens."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, required: bool = False, closed_file: Path | None = None) -> None:
+        """`required`: a key is required even if none was created. `closed_file` exists from the first key on: a server
+        whose database is lost must not open.
+        """
         self._database = database
-        self._closed = False
+        self._closed = required
+        self._closed_file = closed_file
 
     async def create(
         self, name: str, *, scopes: Collection[Scope] = SITE_SCOPES, expires_at: datetime | None = None
@@ -81,6 +87,7 @@ class ApiKeyStore:
             "expires_at": to_utc(key.expires_at) if key.expires_at else None,
         }
         await self._database.write(lambda connection: connection.execute(insert(keys), row))
+        self._remember_closed()
         return key, secret
 
     async def list(self) -> tuple[ApiKey, ...]:
@@ -121,10 +128,17 @@ class ApiKeyStore:
 
     async def is_open(self) -> bool:
         """Whether no key is required, because none was ever created."""
-        if not self._closed:
-            # Keys are revoked but never deleted, so a closed server stays closed and the result can be cached.
-            self._closed = bool(await self._database.read(lambda connection: connection.scalar(_ANY)))
+        self._closed = self._closed or bool(self._closed_file and self._closed_file.exists())
+        # Keys are revoked but never deleted, so a closed server stays closed and the result can be cached.
+        if not self._closed and await self._database.read(lambda connection: bool(connection.scalar(_ANY))):
+            self._remember_closed()
         return not self._closed
+
+    def _remember_closed(self) -> None:
+        self._closed = True
+        if self._closed_file:
+            with suppress(OSError):  # On a read-only disk, the database is the only memory.
+                self._closed_file.touch()
 
     async def authenticate(self, secret: str) -> Caller | None:
         """The caller with this secret; ANONYMOUS on an open server. None: access denied."""

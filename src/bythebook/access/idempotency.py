@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, bindparam, delete, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
@@ -17,7 +17,7 @@ from bythebook.concurrency import spawn_background_task
 from bythebook.conversations.locks import LeaseOwner
 from bythebook.conversations.models import is_uuid4
 from bythebook.database.engine import Database
-from bythebook.database.schema import Clock, repeats
+from bythebook.database.schema import Clock, conversations, repeats
 from bythebook.errors import BookError, Conflict, InputError, NotFound
 
 LEASE_SECONDS = 120.0
@@ -33,7 +33,14 @@ _INSERT: dict[str, Any] = {
     for name, insert in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert))
 }
 _LOCKED = (*_THIS, repeats.c.owner == bindparam("me"), repeats.c.answer.is_(None))
-_SAVE = update(repeats).where(*_LOCKED).values(until=_NOW + RETENTION_SECONDS)
+_SAVE = (
+    update(repeats)
+    .where(*_LOCKED)
+    .values(until=_NOW + RETENTION_SECONDS, session_id=func.coalesce(bindparam("session"), repeats.c.session_id))
+)
+_THEIRS = select(conversations.c.id).where(
+    conversations.c.id == bindparam("session_id"), conversations.c.user_id == bindparam("user_id")
+)
 _RELEASE = delete(repeats).where(*_LOCKED)
 _DELETE = delete(repeats).where(*_THIS, repeats.c.owner == bindparam("other"))
 _EXPIRE = delete(repeats).where(repeats.c.until < _NOW)
@@ -65,9 +72,9 @@ class IdempotencyStore:
         """Lock the key. Returns False if it is locked or answered already."""
         return await self._database.write(lambda connection: self._lock(connection, request))
 
-    async def save_answer(self, request: IdempotentRequest, answer: str) -> None:
-        """Store the answer of a key that is locked by this process."""
-        parameters = _key_parameters(request) | {"me": self._owner, "answer": answer}
+    async def save_answer(self, request: IdempotentRequest, answer: str, *, session_id: str | None) -> None:
+        """Store the answer of a key that is locked by this process. It is deleted with its session."""
+        parameters = _key_parameters(request) | {"me": self._owner, "answer": answer, "session": session_id}
         await self._database.write(lambda connection: connection.execute(_SAVE, parameters))
 
     async def release(self, request: IdempotentRequest) -> None:
@@ -87,7 +94,11 @@ class IdempotencyStore:
         if row is not None:
             _stored_answer(row, request)
             return False
-        if request.session_id is not None and not is_uuid4(request.session_id):
+        # Another user's session looks like none.
+        if request.session_id is not None and not (
+            is_uuid4(request.session_id)
+            and connection.scalar(_THEIRS, {"session_id": request.session_id, "user_id": request.user_id})
+        ):
             raise NotFound("there is no such conversation.")
         values = {
             "user_id": request.user_id,
@@ -154,10 +165,11 @@ class IdempotencyLock:
         self._acquired = True
         return None
 
-    async def save_answer(self, answer: str) -> None:
+    async def save_answer(self, answer: str, *, session_id: str | None) -> None:
         """Save the answer under the key. If that fails, the reader still gets the answer."""
+        saving = self._store.save_answer(self._request, answer, session_id=session_id)
         with suppress(BookError):
-            await asyncio.shield(spawn_background_task(self._store.save_answer(self._request, answer)))
+            await asyncio.shield(spawn_background_task(saving))
 
     async def release(self) -> None:
         """Release the key without an answer, so that the request can be retried."""

@@ -71,13 +71,16 @@ class RateLimiter:
         self._cleanup_interval = cleanup_interval
         self._last_cleanup = time.monotonic()
 
-    async def hit(self, subject: str, limit: RateLimit) -> None:
-        """Count a request. Raises RateLimited, with the seconds to wait, if it is over the limit."""
+    async def hit(self, subject: str, limit: RateLimit) -> tuple[int, float]:
+        """Count a request. Returns how many more are allowed, and the seconds until the window ends.
+
+        Raises RateLimited, with the seconds to wait, if it is over the limit.
+        """
         left = self._refused.get(subject, 0.0) - time.monotonic()
         if left <= 0:
             row = await self._database.write(lambda connection: self._count(connection, subject, limit))
             if row.taken <= limit.max_requests:
-                return
+                return limit.max_requests - row.taken, row.left
             left = row.left
             self._cache_rejection(subject, left)
         raise _limit_error(limit, left)

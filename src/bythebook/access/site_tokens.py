@@ -14,6 +14,7 @@ from bythebook.errors import ContextOverflow, InputError, NotFound, RateLimited,
 
 _READER = re.compile(r"[0-9A-Fa-f]{32,128}")
 _HOST = re.compile(r"(?!-)[a-z0-9_.-]+(?<![.-])|\[[0-9a-f:.]+\]")
+_MAX_NAME_LENGTH = 200
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _DAY = UNIT_SECONDS["day"]
 
@@ -55,6 +56,15 @@ def identify_reader(caller: Caller, reader: str | None) -> Caller:
         reader = secrets.token_hex(32)
     digest = hashlib.sha256(reader.lower().encode()).hexdigest()[:32]
     return replace(caller, user_id=f"site:{caller.key_id}:{digest}")
+
+
+def name_reader(caller: Caller, reader: str) -> Caller:
+    """The caller as one of its readers, by the name that it gives to this reader. Only a hash of the name is used."""
+    if not reader:
+        return caller
+    if len(reader) > _MAX_NAME_LENGTH:
+        raise InputError(f"X-Reader has at most {_MAX_NAME_LENGTH} characters.")
+    return replace(caller, user_id=f"{caller.user_id}/{hashlib.sha256(reader.encode()).hexdigest()[:32]}")
 
 
 def _subject(key_id: str, day: datetime) -> str:

@@ -1,16 +1,20 @@
 """Answers: requests, responses, the proof of each sentence, and the events of a question."""
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from bythebook.errors import InputError
 from bythebook.index import NO_FILTERS, Filters
 from bythebook.retrieval import Citation, RetrievalResult
+from bythebook.serialization import from_json
 
 LONGEST_QUERY = 1000
+NO_INFORMATION = "I don't have information about"
+"""A refusal contains these words."""
 LONGEST_SELECTION = 5000
 
 SelectionMode = Literal["only", "boost"]
@@ -39,8 +43,11 @@ class AgentRequest:
     selection_mode: SelectionMode = "boost"
     """`only`: answer from the selected text alone. `boost`: answer from the book, ranking the selected text first."""
     stream: bool = False
+    store: bool = True
+    """Whether a question without a session begins one, so that it can be followed up. False leaves nothing behind."""
 
     def __post_init__(self) -> None:
+        self._check_types()
         # An undecodable byte on the command line arrives as a lone surrogate, which later stages cannot encode.
         whole = self.query.encode("utf-8", "replace").decode()
         object.__setattr__(self, "query", whole.strip())
@@ -54,6 +61,19 @@ class AgentRequest:
             raise InputError(f"selection_mode must be 'only' or 'boost', not {self.selection_mode!r}.")
         if self.top_k is not None and not 1 <= self.top_k <= 10:
             raise InputError(f"top_k must be from 1 to 10, not {self.top_k}.")
+
+    def _check_types(self) -> None:
+        for name, kind, words in (
+            ("query", str, "text"),
+            ("top_k", int | None, "a whole number"),
+            ("session_id", str | None, "text"),
+            ("filters", Filters, "Filters"),
+            ("selected_text", str, "text"),
+            *((flag, bool, "true or false") for flag in ("include_sources", "stream", "store")),
+        ):
+            value = getattr(self, name)
+            if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+                raise InputError(f"{name} must be {words}, not {type(value).__name__}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +124,8 @@ class ResponseMetadata:
     """Probability that the book covers the question; None if the evidence check did not run."""
     proven: float | None = None
     """The share of a model's claims that are proven; None for extractive answers."""
+    tokens_estimated: bool = False
+    """Whether `tokens_used` was counted here, because the provider sent no figures."""
 
     def __post_init__(self) -> None:
         for name in (known.name for known in fields(self) if known.name.endswith("_ms") or known.name == "chunk_count"):
@@ -138,14 +160,24 @@ class AgentResponse:
     turn_number: int = 1
     tokens_used: int = 0
     session_id: str | None = None
+    retrieval_performed: bool = False
+    """Whether the book was searched, also if nothing was found."""
+    retrieved_sources: tuple[str, ...] = ()
+    """URLs of the retrieved pages without duplicates, best first; also without `include_sources`."""
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
     created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "outcome", Outcome(self.outcome))
+        urls = self.retrieved_sources or (source.url for source in self.sources)
+        object.__setattr__(self, "retrieved_sources", tuple(dict.fromkeys(urls)))
+        object.__setattr__(self, "retrieval_performed", self.retrieval_performed or self.metadata.chunk_count > 0)
         if not self.answer.strip():
             raise InputError("an answer is never empty")
         if self.grounded != bool(self.citations):
             raise InputError("a grounded answer has citations, and no other has any")
+        if self.outcome is Outcome.REFUSED and NO_INFORMATION not in self.answer:
+            raise InputError(f"a refusal contains the words {NO_INFORMATION!r}")
         if self.turn_number < 1:
             raise InputError(f"turn_number counts from 1, not {self.turn_number}")
         if self.tokens_used < 0:
@@ -156,17 +188,14 @@ class AgentResponse:
         return self.outcome is Outcome.ANSWERED
 
     @property
-    def retrieval_performed(self) -> bool:
-        return self.metadata.chunk_count > 0
-
-    @property
     def retrieval_count(self) -> int:
         return self.metadata.chunk_count
 
-    @property
-    def retrieved_sources(self) -> tuple[str, ...]:
-        """URLs of the retrieved pages without duplicates, best first."""
-        return tuple(dict.fromkeys(source.url for source in self.sources))
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "AgentResponse":
+        """The response that was written as this JSON."""
+        response: AgentResponse = from_json(cls, data)
+        return response
 
     def format_with_sources(self) -> str:
         """The answer followed by a list of its sources."""

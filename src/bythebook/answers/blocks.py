@@ -148,12 +148,12 @@ def _make_block(text: str, group: Sequence[Span]) -> PassageBlock:
 def _find_units(section: Section) -> Iterator[tuple[int, ...]]:
     blocks = section.blocks
     entries = _term_starts(section)
+    ends = dict(pairwise([*sorted(entries), len(blocks)]))
     index = 0
     while index < len(blocks):
         if index in entries:
-            last = next((later for later in sorted(entries) if later > index), len(blocks))
-            yield tuple(range(index, last))
-            index = last
+            yield tuple(range(index, ends[index]))
+            index = ends[index]
             continue
         last = index
         while last + 1 < len(blocks) and last + 1 not in entries and _belongs(section, last):

@@ -6,32 +6,18 @@ are found word by word, and a word has a bounded length, so the time is linear i
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 
-_SMALL = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
-_SPELLED = {word: float(number) for number, word in enumerate([*_SMALL.split(), "seventeen", "eighteen", "nineteen"])}
-_SPELLED |= {w: 10.0 * n for n, w in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
-_SPELLED |= {word: float(n) for n, word in enumerate("third fourth fifth sixth seventh eighth ninth tenth".split(), 3)}
-_SPELLED |= {"twice": 2.0, "both": 2.0}
-_SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "dozen": 12.0}
-_SCALES |= {f"{word}s": value for word, value in _SCALES.items()}
-_UNITS = {
-    spelling: spellings.split("/")[0]
-    for spellings in (
-        "percent/%", "s/sec/secs/second/seconds", "ms/millisecond/milliseconds", "minute/minutes/min/mins",
-        "hour/hours/h/hr/hrs", "day/days", "week/weeks", "month/months", "year/years", "mm/millimeter/millimeters",
-        "cm/centimeter/centimeters", "m/metre/metres/meter/meters", "km/kilometre/kilometres/kilometer/kilometers",
-        "inch/inches", "ft/foot/feet", "mile/miles", "g/gram/grams", "kg/kilogram/kilograms", "pound/pounds/lb/lbs",
-        "kb/kilobyte/kilobytes", "mb/megabyte/megabytes", "gb/gigabyte/gigabytes", "tb/terabyte/terabytes", "bit/bits",
-        "byte/bytes", "hz/hertz", "khz", "mhz", "ghz", "v/volt/volts", "w/watt/watts", "degree/degrees/°", "fps",
-        "dollar/dollars/usd/$", "euro/euros/eur/€",
-    )
-    for spelling in spellings.split("/")
-}  # fmt: skip
-_NEGATIONS = frozenset("no not never neither nor nobody nothing nowhere without cannot unable impossible".split())
+_TABLES = json.loads(Path(__file__).with_suffix(".json").read_bytes())
+_SPELLED: dict[str, float] = _TABLES["numbers"]
+_SCALES: dict[str, float] = _TABLES["scales"]
+_UNITS = {spelling: unit for unit, spellings in _TABLES["units"].items() for spelling in spellings.split()}
+_NEGATIONS = frozenset(_TABLES["negations"].split())
 _DENIED = 5
 """How many words after a "not" it negates."""
 _TELLING = 4
@@ -224,8 +210,11 @@ def _identifiers(text: str, cores: list[str]) -> Iterator[str]:
 
 
 def _stands_in(name: str, text: str) -> bool:
-    """True if the text has the name, and not only inside a longer word. In a piece of code only its words count."""
+    """True if the text has the name, and not only inside a longer word. In a piece of code only its words count, unless
+    it has none."""
     if _NOT_WORDS.search(name):
+        if not _WORDS.search(name):
+            return name in text
         name, text = (f" {' '.join(_WORDS.findall(one))} " for one in (name, text))
     at = text.find(name)
     while at >= 0:

@@ -7,9 +7,11 @@ as the kind of question asks for it: code for "how", the remedy for an error, no
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from itertools import accumulate, zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from bythebook.answers import SectionLink
@@ -17,6 +19,7 @@ from bythebook.answers.blocks import Section, join_section
 from bythebook.chunking.spans import Span, SpanKind, find_open_fence
 from bythebook.index.terms import weighted_overlap
 from bythebook.retrieval import to_citation
+from bythebook.retrieval.entries import defines, find_needed_words
 from bythebook.retrieval.evidence import definition_pattern
 from bythebook.retrieval.text_fragments import build_link
 from bythebook.sources import BlockKind
@@ -40,8 +43,12 @@ _UNIT_CHARACTERS = 420
 """The most it reads of one unit."""
 _RANK_STEP = 0.5
 """What a unit of the next section must score more than one of the section before it, in logits."""
+_DEFINING = 3.0
+"""What a unit is worth more that defines the term of the question, in logits."""
 _MAX_WORDS = 150
 """About the longest prose of an answer, without code and tables."""
+_MAX_CODE_LINES, _WHOLE_LINES = 30, 8
+"""The most lines of code in a block that is extended, and the lines of a whole example."""
 _LONGEST_LIST, _LONGEST_TABLE = 12, 8
 _SHORT_LIST_WORDS = 60
 """A list of more items is shown whole if it has no more words than this."""
@@ -50,9 +57,11 @@ _NEAR = 4.0
 _SAME_NAME = 0.95
 """The share of the question's terms in a heading that makes it the subject of the question."""
 _FEWEST_WORDS = 4
-_NAMED, _CERTAIN = (1.0, 0.0, 1.0), (12.0, 6.0, 3.0)
+_NAMED, _ONLY_NAMED, _CERTAIN = (1.0, 0.0, 1.0), (12.0, 0.0, 2.0), (12.0, 6.0, 3.0)
 """What a section that the question names is worth, how much less each next one is, and what its beginning is worth more
 than its rest, in logits."""
+_WORDS_PER_LOGIT, _FULL_SECTION = 25, 4.0
+"""What the words of a section are worth to a question that is only its name."""
 _FRONT_WORDS = 80
 """The least words of an answer from the beginning of a named section."""
 _MOST_LINES, _MOST_LINKS = 5, 3
@@ -77,31 +86,15 @@ class QuestionShape(NamedTuple):
     """The question only names a subject: the beginning of its section answers it."""
 
 
-_EXAMPLE = re.compile(r"\b(?:examples?|snippet|sample|show\s+me|code|minimal|hello\s+world)\b", re.IGNORECASE)
-_CODE = re.compile(
-    r"\b(?:how\s+(?:do|can|to|should|would|could|does)|syntax|usage|"
-    r"install(?:ation|ing)?|quick\s?start|get(?:ting)?\s+started|(?:where|how)\s+(?:do|to|can|should)\s+\w*\s*(?:begin|start))\b",
-    re.IGNORECASE,
-)
-_ERROR = re.compile(
-    r"[A-Za-z]*(?:Error|Exception|Warning)\b|error\s?\[|traceback|\b(?:fails?|failed|failing|falls?|broken|crash\w*|"
-    r"doesn['’]?t|not\s+work\w*|cannot|can['’]?t|unable|problems?|troubles?)\b",
-)
-_VALUE = re.compile(
-    r"\b(?:defaults?|how\s+(?:many|much|long|large|big|often|old|high)|which|what\s+(?:version|port|size|number|type|"
-    r"value|licen[cs]e|\w+\s+versions?)|maximum|minimum|max|min|limit)\b",
-    re.IGNORECASE,
-)
-_ASKS = re.compile(
-    r"\b(?:what|who|how|why|when|where|which|whose|is|are|was|were|do|does|did|can|could|should|would|will|has|have|"
-    r"may|must|show|give|tell|explain|list|vs|versus|or|difference)\b|\?",
-    re.IGNORECASE,
-)
+_FORMS = json.loads(Path(__file__).with_suffix(".json").read_bytes())
+_EXAMPLE, _CODE, _VALUE, _ASKS = (re.compile(_FORMS[name], re.I) for name in ("example", "code", "value", "asks"))
+_ERROR = re.compile(_FORMS["error"])
 _MAX_NAME_WORDS = 4
 
 
+_EXAMPLE_SHAPE = QuestionShape(code=3.0, words=0)
 _SHAPES = (
-    (_EXAMPLE, QuestionShape(code=3.0, words=0)),
+    (_EXAMPLE, _EXAMPLE_SHAPE),
     (_ERROR, QuestionShape(code=0.5, words=70)),
     (_CODE, QuestionShape(code=1.0, words=30)),
     (_VALUE, QuestionShape(code=0.0, words=0)),
@@ -190,17 +183,21 @@ async def compose_answer(reader: AnswerReader, results: Sequence[RetrievalResult
     if not scored:
         return None
     best = max(scored, key=lambda piece: piece.score)
-    if reader.certain and reader.is_named(best.section):
+    needed = find_needed_words(reader.question)
+    if needed and not needed.search(best.section.text):
+        return None
+    if shape is not _EXAMPLE_SHAPE and (reader.certain or shape.front) and reader.is_named(best.section):
         shape = shape._replace(words=max(shape.words, _FRONT_WORDS), front=True)
     elif reader.overlap(best.section.headings[-1]) < _SAME_NAME:
         shape = shape._replace(front=False)
+    if defines(best.text, definition_pattern(reader.question)):
+        shape = shape._replace(front=False)
     chosen = _extend_unit(best.section, best.unit, shape)
     span = await _answering_span(reader, best)
-    others = [piece for piece in scored if piece.section is not best.section and piece.logit >= best.logit - _NEAR]
+    near = sorted((piece for piece in scored if piece.logit >= best.logit - _NEAR), key=lambda piece: -piece.score)
+    others = [piece.section.results[0] for piece in near if piece.section.headings != best.section.headings]
     text, citations = _render(reader, best, chosen, span)
-    return ExtractiveAnswer(
-        text, citations, best.section.text[span.start : span.end], _link_sections(others, besides=best.section)
-    )
+    return ExtractiveAnswer(text, citations, best.section.text[span.start : span.end], link_sections(others))
 
 
 async def _join_sections(snapshot: IndexSnapshot, results: Sequence[RetrievalResult]) -> list[Section]:
@@ -285,13 +282,25 @@ def _prior(reader: AnswerReader, piece: _Piece, shape: QuestionShape) -> float:
     has_code = any(block.kind is BlockKind.CODE for block in blocks)
     prior = -_RANK_STEP * piece.rank
     if has_code:
-        prior += shape.code
+        # A reader who asks for an example wants a whole one, and the first of a section.
+        whole = min(_code_lines(piece.section, piece.unit), _WHOLE_LINES) / _WHOLE_LINES - 0.1 * piece.unit[0]
+        prior += shape.code + (whole if shape is _EXAMPLE_SHAPE else 0.0)
+    if defines(piece.text, definition_pattern(reader.question)):
+        prior += _DEFINING
+    needed = find_needed_words(reader.question)
+    has_needed = bool(needed and needed.search(piece.text))
+    if needed and not has_needed:
+        prior -= 3.0
     if reader.is_named(piece.section):
-        worth, step, front = _CERTAIN if reader.certain else _NAMED
+        worth, step, front = _CERTAIN if reader.certain else _ONLY_NAMED if shape.front else _NAMED
         prior += worth - step * piece.rank + (front if 0 in piece.unit else 0.0)
+        # Of several sections with this name, a short one only points to another.
+        prior += min(len(piece.section.text.split()) / _WORDS_PER_LOGIT, _FULL_SECTION) if shape.front else 0.0
     elif 0 in piece.unit and reader.overlap(" ".join(piece.section.headings[-1:])) >= _SAME_NAME:
         prior += 2.0 if shape.front else 1.0
-    if piece.text.rstrip().endswith("?") or (not has_code and len(piece.text.split()) < _FEWEST_WORDS):
+    is_short = len(piece.text.split()) < _FEWEST_WORDS and not has_code and not has_needed
+    leads_nowhere = piece.section.block_text(piece.unit[-1]).endswith(":") and blocks[-1].kind is BlockKind.PARAGRAPH
+    if piece.text.rstrip().endswith("?") or is_short or leads_nowhere:
         prior -= 3.0
     return prior
 
@@ -314,15 +323,23 @@ def _extend_unit(section: Section, unit: tuple[int, ...], shape: QuestionShape) 
         wants_words = _words(section, chosen) < shape.words and (shape.code or not brings_code)
         if not (wants_words or (wants_code and brings_code)):
             break
-        if _words(section, [*chosen, *following]) > _MAX_WORDS:
+        together = [*chosen, *following]
+        if _words(section, together) > _MAX_WORDS or _code_lines(section, together) > _MAX_CODE_LINES:
             break
         chosen.extend(following)
     return chosen
 
 
+def _code_lines(section: Section, blocks: Sequence[int]) -> int:
+    return sum(
+        section.block_text(index).count("\n") for index in blocks if section.blocks[index].kind is BlockKind.CODE
+    )
+
+
 _LEANS = re.compile(
-    r"(?:this|that|these|those|it|they|however|but|also|then|otherwise|instead|in this case|for example|e\.g\.|so|"
-    r"the above|such|both|and|or|similarly|alternatively|additionally|added in|changed in|default:)\b",
+    r"\.\.\.|…|(?:this|that|these|those|it|they|however|but|also|then|otherwise|instead|in this case|"
+    r"for example|e\.g\.|so|the above|such|both|and|or|similarly|alternatively|additionally|added in|"
+    r"changed in|default:)\b",
     re.IGNORECASE,
 )
 
@@ -355,8 +372,10 @@ async def _answering_span(reader: AnswerReader, piece: _Piece) -> Span:
         return prose[0]
     texts = [piece.section.text[span.start : span.end] for span in prose]
     scores = await reader.score([text[:_UNIT_CHARACTERS] for text in texts])
-    ranked = zip(
-        (score - 3 * text.endswith("?") for score, text in zip(scores, texts, strict=True)), prose, strict=True
+    needed = find_needed_words(reader.question)
+    ranked = (
+        (score - 3 * text.endswith("?") - 5 * bool(needed and not needed.search(text)), part)
+        for score, text, part in zip(scores, texts, prose, strict=True)
     )
     return max(ranked, key=lambda entry: entry[0])[1]
 
@@ -411,6 +430,8 @@ def _cut_block(reader: AnswerReader, block: PassageBlock, best: _Piece, span: Sp
     lines = _lines(text, block)
     if block.kind is BlockKind.TABLE and len(lines) > _LONGEST_TABLE + 2:
         rows = _most_like(reader, text, lines[2:], span)
+        likeness = {row: reader.overlap(text[slice(*row)]) for row in rows}
+        rows = [row for row in rows if likeness[row] >= max(likeness.values()) / 2 or row[0] <= span.start < row[1]]
         return [(lines[0][0], lines[1][1]), *rows]
     words = len(text[block.start : block.end].split())
     is_long = words > _MAX_WORDS or (len(lines) > _LONGEST_LIST and words > _SHORT_LIST_WORDS)
@@ -463,13 +484,6 @@ def _show(section: Section, part: _Range, span: Span | None) -> str:
         text = f"{section.fence}\n{text}"
     fence = find_open_fence(text)
     return f"{text}\n{fence}" if fence else text
-
-
-def _link_sections(pieces: Sequence[_Piece], *, besides: Section) -> tuple[SectionLink, ...]:
-    """Links to the sections of these pieces, the best first."""
-    ordered = sorted(pieces, key=lambda piece: -piece.score)
-    results = [piece.section.results[0] for piece in ordered if piece.section.headings != besides.headings]
-    return link_sections(results)
 
 
 def link_sections(results: Sequence[RetrievalResult]) -> tuple[SectionLink, ...]:

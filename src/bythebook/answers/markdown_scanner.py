@@ -5,8 +5,10 @@ Each `find_*_end` function returns where the construct ends, or None if there is
 text as a link: sanitizing too much is a blemish, too little is a security hole.
 """
 
+import json
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
 from bythebook.answers.citation_markers import HEADING, CitationResolver
@@ -33,6 +35,8 @@ def strip_trailing_punctuation(url: str) -> str:
     return bare.rstrip(")") if bare.endswith(")") and bare.count("(") < bare.count(")") else bare
 
 
+LONGEST = 4000
+"""Maximum length of a construct. Streamed and complete text use the same limit."""
 _OPENING = re.compile(r"([ \t]*)(`{3,}|~{3,})(.*)")
 _DEFINITION = re.compile(r"[ \t]*\[[^\]\n]+\]:.*")
 _SOURCES_SAID = re.compile(r"[\s>*_(]*sources?[\s*_]*:[\s*_]*\S.*", re.IGNORECASE | re.DOTALL)
@@ -109,7 +113,7 @@ class SourceListTracker:
 
 def is_link_definition(line: str) -> bool:
     """True for a link or footnote definition: `[1]: url` or `[^1]: source`."""
-    return bool(_DEFINITION.fullmatch(line.rstrip("\n")))
+    return len(line) <= LONGEST and bool(_DEFINITION.fullmatch(line.rstrip("\n")))
 
 
 def may_be_special_line(line: str) -> bool:
@@ -117,14 +121,11 @@ def may_be_special_line(line: str) -> bool:
     body = line.lstrip(" \t")
     if not body or (body[0] in "`~" and (not body.strip(body[0]) or body.startswith(body[0] * 3))):
         return True
-    if body[0] == "[" and re.fullmatch(r"\[[^\]\n]*(?:\](?::.*)?)?", body):
+    if body[0] == "[" and len(line) <= LONGEST and re.fullmatch(r"\[[^\]\n]*(?:\](?::.*)?)?", body):
         return True
     said = body.lstrip("#>*_( \t").lower()
     return not said or any(said.startswith(word) or word.startswith(said) for word in _ANNOUNCING)
 
-
-LONGEST = 4000
-"""Maximum length of a construct. Streamed and complete text use the same limit."""
 
 _DEEPEST_NESTING = 20
 """Deeper nested brackets are not links. The limit bounds the time of the search."""
@@ -133,20 +134,7 @@ _TAG = re.compile(r"<(/?)([A-Za-z][\w:-]*)")
 _PLACEHOLDER = re.compile(r"<[A-Za-z][\w |-]*>")
 _WITH_CONTENT = frozenset({"script", "style", "iframe", "svg", "math", "object", "template", "noscript", "textarea"})
 _CITING = frozenset({"cite", "sup", "ref", "source", "citation"})
-_TAGS = (
-    _WITH_CONTENT
-    | _CITING
-    | frozenset(
-        "a abbr acronym address applet area article aside audio b base basefont bdi bdo bgsound big blink "
-        "blockquote body br button canvas caption center code col colgroup content data datalist dd del details "
-        "dfn dialog dir div dl dt em embed fieldset figcaption figure font footer form frame frameset h1 h2 h3 h4 "
-        "h5 h6 head header hgroup hr html i image img input ins isindex kbd keygen label legend li link listing "
-        "main map mark marquee menu menuitem meta meter nav nobr noembed noframes ol optgroup option output p "
-        "param picture plaintext portal pre progress q rb rp rt rtc ruby s samp search section select shadow slot "
-        "small spacer span strike strong sub summary table tbody td tfoot th thead time title tr track tt u ul "
-        "var video wbr xmp".split()
-    )
-)
+_TAGS = _WITH_CONTENT | _CITING | set(json.loads(Path(__file__).with_suffix(".json").read_bytes())["tags"].split())
 
 
 class NeedMoreInput(Exception):
@@ -179,8 +167,8 @@ def find_destination_end(text: str, start: int, *, final: bool) -> int | None:
             return _not_found(final=final or bool(char))
         depth += (char == "(") - (char == ")")
         at += 2 if char == "\\" else 1
-        if depth == 0:
-            return at
+        if depth in (0, _DEEPEST_NESTING):
+            return at if depth == 0 else None
     return None
 
 

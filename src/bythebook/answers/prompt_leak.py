@@ -5,6 +5,7 @@ complete. `PromptLeakFilter` works on the stream; `remove_prompt_leaks` works on
 """
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -16,6 +17,11 @@ DECLINE = "I don't have information about that in the book content"
 
 _WORD = re.compile(r"[^\W_]+")
 _SENTENCE = re.compile(r"(?:(?![.!?:]\s|\n).)*(?:[.!?:]\s|\n|\Z)", re.DOTALL)
+_IGNORABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
+)
+"""Control characters, and those that Unicode calls default-ignorable. Between letters, they hide a word."""
 _PIECE = re.compile(r"[^\W_]+|[\W_]+")
 _BY_CHANCE = 4
 """Runs of up to this many words match by chance."""
@@ -25,19 +31,20 @@ _RECITED = 8
 
 def remove_prompt_leaks(answer: str, instructions: str, passages: Iterable[str]) -> str:
     """Remove the sentences that recite the instructions."""
-    words = list(_WORD.finditer(answer))
-    spoken = [word[0].casefold() for word in words]
+    plain = _IGNORABLE.sub("", answer)
+    words = list(_WORD.finditer(plain))
+    spoken = [_fold(word[0]) for word in words]
     runs = [tuple(spoken[at : at + _RECITED]) for at in range(len(words) - _RECITED + 1)]
     told = _runs(instructions).intersection(runs)
     if not told:
         return answer
     secret = _not_in_passages(told, passages)
-    recited = [False] * len(answer)
+    recited = [False] * len(plain)
     for at, run in enumerate(runs):
         if run in secret:
             start, end = words[at].start(), words[at + _RECITED - 1].end()
             recited[start:end] = [True] * (end - start)
-    return "".join(found[0] for found in _SENTENCE.finditer(answer) if not any(recited[found.start() : found.end()]))
+    return "".join(found[0] for found in _SENTENCE.finditer(plain) if not any(recited[found.start() : found.end()]))
 
 
 @lru_cache(maxsize=8)
@@ -73,7 +80,7 @@ class PromptLeakFilter:
 
     def feed(self, text: str) -> str:
         """The part of the text that can be shown now."""
-        return "".join(map(self._take, _PIECE.findall(text)))
+        return "".join(map(self._take, _PIECE.findall(_IGNORABLE.sub("", text))))
 
     def end(self) -> str:
         """The text that was held back, after the end of the answer."""
@@ -98,7 +105,7 @@ class PromptLeakFilter:
         """Decide about a complete word."""
         if not self._word or self._silent:
             return ""
-        run = self._longest((*self._run, self._word.casefold())[-_RECITED:])
+        run = self._longest((*self._run, _fold(self._word))[-_RECITED:])
         if len(run) >= _BY_CHANCE and self._passages is not None:
             self._begun, self._passages = _beginnings(_not_in_passages(self._runs, self._passages)), None
             run = self._longest(run)
@@ -118,4 +125,9 @@ class PromptLeakFilter:
 
 
 def _words(text: str) -> list[str]:
-    return [word.casefold() for word in _WORD.findall(text)]
+    return [_fold(word) for word in _WORD.findall(text)]
+
+
+def _fold(word: str) -> str:
+    """The word as a reader sees it: letters of full width, or in a ring, are the same letters."""
+    return unicodedata.normalize("NFKC", word).casefold()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bythebook.answers import NO_INFORMATION
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -11,12 +13,11 @@ if TYPE_CHECKING:
 
 CLARIFY = "What would you like to know about? Please name the topic."
 _LONGEST = 120
-REFUSAL = "I don't have information about"
 
 
 def is_unanswered(answer: str) -> bool:
     """True for the text of a refusal or of a question back."""
-    return answer == CLARIFY or REFUSAL in answer
+    return answer == CLARIFY or NO_INFORMATION in answer
 
 
 def format_links(links: Sequence[SectionLink]) -> str:
@@ -28,5 +29,5 @@ def format_links(links: Sequence[SectionLink]) -> str:
 def format_refusal(query: str, suggestions: Sequence[SectionLink]) -> str:
     """The text of a refusal, with links to the nearest sections."""
     topic = query if len(query) <= _LONGEST else query[: _LONGEST - 1].rstrip() + "…"
-    text = f"{REFUSAL} “{topic}” in this book."
+    text = f"{NO_INFORMATION} “{topic}” in this book."
     return f"{text}\n\nThe nearest sections are:\n{format_links(suggestions)}" if suggestions else text

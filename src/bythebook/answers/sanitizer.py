@@ -19,6 +19,7 @@ from bythebook.answers.citation_markers import (
     to_plain_digits,
 )
 from bythebook.answers.markdown_scanner import (
+    LONGEST,
     Fence,
     NeedMoreInput,
     SourceListTracker,
@@ -36,7 +37,7 @@ from bythebook.retrieval import RetrievalResult
 
 # Our private-use citation marks, and invisible characters that could hide instructions.
 _FORBIDDEN = re.compile(
-    "[\U000f0000-\U000fffff\u0000-\u0008\u000b-\u001f\u007f\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]"
+    "[\U000f0000-\U000fffff\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
 )
 # A citation mark ends a word: the text after it is checked together with the text before it.
 _WORD = re.compile(rf"[^\s\\`!\[(<【|{SUPERSCRIPT_DIGITS}\U000f0000-\U000fffff]+")
@@ -151,18 +152,22 @@ class StreamSanitizer:
     # Inline constructs
 
     def _word(self) -> None:
-        match = _WORD.match(self._held)
+        match = _WORD.match(self._held, 0, LONGEST)
         word = match[0] if match else self._held[0]
         beside = "" if self._space else self._tail[-1]
         # The text directly in front, if it may be the beginning of the same word.
         before = "" if self._left_out else beside
-        if len(word) == len(self._held) and not markdown_scanner.cannot_become_url(word, before):
+        if len(word) == len(self._held) < LONGEST and not markdown_scanner.cannot_become_url(word, before):
             self._wait()
         if address := markdown_scanner.URL_START.search(before + word, len(before)):
             start = address.start() - len(before)
             self._write(word[:start], drop=start)
             self._address()
-        elif markdown_scanner.EMAIL.search(beside + word):
+            return
+        if len(word) == LONGEST:
+            # The rest may begin with the end of a URL or an email address.
+            word = word[: max(word.rfind("@", LONGEST // 2), LONGEST // 2)]
+        if markdown_scanner.EMAIL.search(beside + word):
             said = markdown_scanner.EMAIL.sub(lambda found: f"`{found[0]}`", beside + word)
             self._write(said[len(beside) :], drop=len(word))
         else:
@@ -170,10 +175,10 @@ class StreamSanitizer:
 
     def _address(self) -> None:
         """A bare URL becomes a citation or is removed. Only a loopback URL stays, as code."""
-        end = markdown_scanner.URL_END.search(self._held)
-        if end is None:
+        end = markdown_scanner.URL_END.search(self._held, 0, LONGEST)
+        if end is None and len(self._held) < LONGEST:
             self._wait()
-        bare = markdown_scanner.strip_trailing_punctuation(self._held[: end.start() if end else len(self._held)])
+        bare = markdown_scanner.strip_trailing_punctuation(self._held[: end.start() if end else LONGEST])
         if markdown_scanner.LOOPBACK.match(bare):
             self._write(f"`{bare}`", drop=len(bare))
         else:
@@ -390,7 +395,9 @@ class StreamSanitizer:
 def sanitize(text: str, resolver: CitationResolver) -> str:
     """Sanitize a complete text."""
     cleaner = StreamSanitizer(resolver)
-    return cleaner.feed(text) + cleaner.end()
+    # A step copies what is left: the time of a long text would grow with its square.
+    parts = [cleaner.feed(text[start : start + LONGEST]) for start in range(0, len(text), LONGEST)]
+    return "".join(parts) + cleaner.end()
 
 
 def _escapes(text: str) -> bool:

@@ -47,8 +47,14 @@ _SAME_WORDS = 0.6
 """From this coverage on, claim and quote have the same subject."""
 _NEAR = 0.4
 """The least coverage of a quote that is shown in place of a claim."""
+_SHORTER_BY = 0.12
+"""What each further sentence of such a quote must add."""
+_UNQUOTABLE = re.compile(r"[\n?]")
+"""Of such a quote: a question, or more than one paragraph."""
 
 
+_OBJECTION = 3.0
+"""What an objection takes from the log-odds."""
 _MARKUP = re.compile(r"[`*]")
 
 
@@ -165,11 +171,14 @@ class Support:
 
     @property
     def confidence(self) -> float:
-        """Probability that the quotes support the claim. An objection halves it and keeps it below the cutoff."""
+        """Probability that the quotes support the claim. An objection lowers it, below the cutoff."""
         if not self.quotes:
             return 0.0
-        sure = self.rule.confidence(self.features)
-        return min(sure / 2, self.rule.cutoff / 2) if self.objection else sure
+        if self.objection:
+            return min(
+                replace(self.rule, bias=self.rule.bias - _OBJECTION).confidence(self.features), self.rule.cutoff / 2
+            )
+        return self.rule.confidence(self.features)
 
     @property
     def holds(self) -> bool:
@@ -282,7 +291,9 @@ class PassageMatcher:
             _compare(sentence, said, place, coverage=_coverage(wanted, place.terms), by_rule=self._entailment is None)
             for place in places
         ]
-        found = sorted(_with_nearest(found), key=lambda one: bool(one.objection))[:_MOST_PLACES]
+        near = self._find_nearest(wanted)
+        found = [replace(one, near=near) for one in _with_doubt(found)]
+        found = sorted(found, key=lambda one: bool(one.objection))[:_MOST_PLACES]
         return [
             replace(one, rule=_VERBATIM, objection="")
             if _is_verbatim(one)
@@ -291,6 +302,13 @@ class PassageMatcher:
             else replace(one, rule=self._rule, read=self._entailment is None)
             for one in found or [Support.of_nothing(sentence)]
         ]
+
+    def _find_nearest(self, wanted: Mapping[int, float]) -> CandidateQuote | None:
+        """The words that come nearest to a claim: a sentence, or neighbours of which each adds much."""
+        plain = [place for place in self._places if not _UNQUOTABLE.search(place.text)]
+        near = {at: found for at, place in enumerate(plain) if (found := _coverage(wanted, place.terms)) >= _NEAR}
+        best = max(near, key=lambda at: near[at] - _SHORTER_BY * (plain[at].parts - 1), default=None)
+        return None if best is None else plain[best]
 
     def _preselect(self, wanted: Mapping[int, float], named: Collection[int]) -> list[CandidateQuote]:
         ranked = []
@@ -315,13 +333,13 @@ def _best(supports: Sequence[Support]) -> Support:
     return best if best.holds else replace(best, objection=best.objection or best.doubt)
 
 
-def _with_nearest(supports: Sequence[Support]) -> list[Support]:
-    """The supports, each with the quote that comes nearest to the claim."""
+def _with_doubt(supports: Sequence[Support]) -> list[Support]:
+    """The supports, each with the objection to the place that comes nearest to the claim."""
     plain = [one for one in supports if one.quotes and "\n" not in one.quotes[0].text]
     near = max(plain, key=lambda one: one.features.coverage, default=None)
     if near is None or near.features.coverage < _NEAR:
         return list(supports)
-    return [replace(one, near=near.quotes[0], doubt=near.objection) for one in supports]
+    return [replace(one, doubt=near.objection) for one in supports]
 
 
 def _coverage(wanted: Mapping[int, float], terms: frozenset[int]) -> float:

@@ -14,11 +14,13 @@ The answer's Markdown is parsed into blocks, verified sentence by sentence, and 
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum, auto
 from itertools import takewhile
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from bythebook.answers import SentenceProof
@@ -52,33 +54,10 @@ _LONGEST_LABEL = 6
 _MOST_PARTS = 400
 """Sentences, rows and code blocks of one answer that are verified. No model writes more."""
 
-_LACKS = re.compile(
-    r"\b(?:book|passages?|documentation|docs|context|pages?|sources?|text|manual|course|sections?|excerpts?|material)\b"
-    r"[^.]{0,60}\b(?:not|n['’]t|no|lacks?)\b[^.]{0,30}"
-    r"\b(?:mention|say|cover|contain|provide|include|specif|discuss|describe|explain|address|give|state|information)"
-    r"|\b(?:i|we) (?:do not|don['’]t|could not|couldn['’]t|cannot|can['’]t|did not|didn['’]t|(?:was|am) unable to) "
-    r"(?:have|find|see|know|answer|provide|determine|locate)\b"
-    r"|\b(?:no|not enough|insufficient) (?:further |specific |more )?(?:information|mention)\b"
-    r"|\bnot (?:covered|mentioned|specified|discussed|described|addressed)\b"
-    # The other languages of the widget: German, French, Spanish and Arabic.
-    r"|\bkeine (?:angaben?|informationen?|hinweise?)\b"
-    r"|\bnicht (?:erwähnt|enthalten|beschrieben|behandelt|angegeben|beantworten)\b"
-    r"|\b(?:erwähn|enthalt|enthält|behandel)\w*[^.]{0,40}\bnicht\b"
-    r"|\b(?:n['’]|ne )(?:mentionn|contien|fourni|précis|dispos|parl|trouv|abord|ai|y a)\w*[^.]{0,20}\b(?:pas|aucune?)\b"
-    r"|\bno (?:se )?(?:menciona|contien|tengo|hay|encuentr|encontr|dispon|aparec|incluy|habla)\w*"
-    r"|(?:لا توجد معلومات|ليس لدي|ليست لدي|لا (?:يذكر|تذكر|يحتوي|تحتوي|يتناول|تتناول)|لم (?:يذكر|تذكر|أجد))",
-    re.IGNORECASE,
-)
-_SAYS_NOTHING = frozenset(
-    "above according additionally also answer based below book briefly can conclusion context course details do does "
-    "documentation example examples explanation feel finally first firstly following follows for free further glad "
-    "happy have hello help helpful helps here hi hope how i if important in information instance is it know lastly let "
-    "look main manner may me more need next note now of ok okay on one ones other our out overall overview passage "
-    "passages please point points provided question questions see shall short simple so some sources step steps such "
-    "sum summarise summarize summary sure text thank thanks that the them then there therefore these things this those "
-    "thus to us want way ways we what will with would yes you your are as at an a and by be any all about few ask "
-    "key has had was were which from use used".split()
-)
+_TABLES = json.loads(Path(__file__).with_suffix(".json").read_bytes())
+_LACKS = re.compile("|".join(_TABLES["declines"]), re.IGNORECASE)
+"""How a model says that the book lacks something, in the languages of the widget."""
+_SAYS_NOTHING = frozenset(_TABLES["says_nothing"].split())
 _BOLD = re.compile(r"(\*\*|__).{1,80}\1:?|(\*\*|__).{1,80}:\2")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?|\d+")
 
@@ -374,12 +353,12 @@ def _follows_introduction(parts: Sequence[_Part], index: int, other: int) -> boo
 _HEADING = re.compile(r"\s{0,3}(#{1,6})\s+")
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,4}[.)])\s+(?:\[[ xX]\]\s+)?")
 _QUOTE = re.compile(r"\s*>\s?")
-_RULE = re.compile(r"\s*\|?\s*:?-{2,}[\s:|-]*$|\s*(?:[-*_]\s*){3,}$")
+_RULE = re.compile(r"\s*+\|?\s*+:?-{2,}+[\s:|-]*+$|\s*+(?:[-*_]\s*+){3,}+$")
 _CODE = re.compile(r"`[^`\n]*`")
 _MARKS = "\U000f0000-\U000f0fff"
 _AROUND = re.compile(rf"\(\s*([{_MARKS}][{_MARKS}\s,;]*)\)")
 # A citation mark after the full stop belongs to the sentence before it.
-_BEHIND = re.compile(rf"([.!?…:]+[\"'”’)*_]*)(\s*[{_MARKS}]+)(?=\s|$|[^\w{_MARKS}])")
+_BEHIND = re.compile(rf"(?<![.!?…:])([.!?…:]++[\"'”’)*_]*+)(\s*+[{_MARKS}]++)(?=\s|$|[^\w{_MARKS}])")
 
 
 class AnswerBlockKind(StrEnum):
@@ -499,7 +478,7 @@ def _add_citations(block: AnswerBlock, named: tuple[int, ...]) -> AnswerBlock:
     return AnswerBlock(block.kind, block.lead, (*block.said[:-1], with_more), block.apart)
 
 
-_END = re.compile(r"[.!?…:;]+[\"'”’)*_`]*$|\s*\|$")
+_END = re.compile(r"(?<![.!?…:;])[.!?…:;]++[\"'”’)*_`]*+$|(?<!\s)\s*+\|$")
 
 
 def append_note(said: str, note: str, kind: AnswerBlockKind) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 # The mark that ends a sentence, closing quotes and brackets, and the white space before the next sentence. Chinese
 # and Japanese have no white space there.
-_END = re.compile(r"[.!?…]+[\"'”’)\]*_]*(?=\s)|[。！？｡]+[」』”’）]*|\n+")
+_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_]*+(?=\s)|[。！？｡]+[」』”’）]*|\n+")
 
 # A full stop after one of these does not end a sentence.
 _ABBREVIATIONS = frozenset(
@@ -13,6 +13,7 @@ _ABBREVIATIONS = frozenset(
     "prof ref resp sec sr st viz vol vs".split()
 )
 _LAST_WORD = re.compile(r"[\w.&]+$")
+_LINE_START = re.compile(r"(?:\A|\n)[^\S\n]*$")
 _SENTENCE_START = re.compile(r"\s*[\"'“‘(\[*_`<$-]*[^\W_a-z]")
 
 
@@ -45,8 +46,7 @@ def _ends_sentence(text: str, mark: re.Match[str]) -> bool:
 
 def _is_item_number(text: str, word: re.Match[str]) -> bool:
     """Whether the word is the number in front of a list item: `1. First`."""
-    line = text.rfind("\n", 0, word.start()) + 1
-    return word[0].isdigit() and not text[line : word.start()].strip()
+    return word[0].isdigit() and _LINE_START.search(text, max(0, word.start() - 24), word.start()) is not None
 
 
 def _trim(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

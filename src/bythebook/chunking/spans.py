@@ -1,7 +1,7 @@
 """Spans: the smallest parts of a chunk that can be quoted separately."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from bythebook.chunking.sentences import split_sentences
 
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 _ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+")
-_TABLE_RULE = re.compile(r"\s*\|?[\s:|-]+\|?\s*$")
+_TABLE_RULE = re.compile(r"[\s:|-]+$")
 
 
 class SpanKind(StrEnum):
@@ -90,22 +90,6 @@ def find_table_header(text: str, start: int, *, before: str = "") -> str:
         begin = text.rfind("\n", 0, begin - 1) + 1
     header = table_header(text[begin:]) or (before if begin == 0 else "")
     return "" if header and text[start:].startswith(header) else header
-
-
-_BACKTICKS = re.compile("`+")
-
-
-def mark_inline_code(text: str, start: int, end: int, inline_code: Sequence[tuple[int, int]]) -> str:
-    """`text[start:end]` with its inline code between backticks, as Markdown writes it."""
-    pieces: list[str] = []
-    for first, last in inline_code:
-        if start <= first and last <= end:
-            code = text[first:last]
-            mark = "`" * (max(map(len, _BACKTICKS.findall(code)), default=0) + 1)
-            space = " " if code[0] == "`" or code[-1] == "`" else ""
-            pieces += [text[start:first], mark, space, code, space, mark]
-            start = last
-    return "".join([*pieces, text[start:end]])
 
 
 def _lines(text: str) -> Iterator[tuple[int, int]]:

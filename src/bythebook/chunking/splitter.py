@@ -18,6 +18,7 @@ Count = Callable[[str], int]
 
 _WORD = re.compile(r"\S+\s*")
 _LINE = re.compile(r"[^\n]+\n*")
+_CHARACTERS_PER_TOKEN = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +68,18 @@ def split_page(page: Page, *, count: Count, sizes: ChunkSizes) -> Iterator[Chunk
     """
     seen: Counter[str] = Counter()
     index = 0
+    count = _limit_word_length(count)
     for section in _sections(page):
         limit = _text_limit(section.headings, count=count, sizes=sizes)
         pieces = list(_split_blocks(page.text, section.blocks, count=count, limit=limit))
         for group in _pack(pieces, limit=limit, overlap=min(sizes.overlap, limit // 3)):
             yield _make_chunk(page, section, group, index=index, seen=seen)
             index += 1
+
+
+def _limit_word_length(count: Count) -> Count:
+    """Count at least one token for each `_CHARACTERS_PER_TOKEN`: some tokenizers count the longest word as one."""
+    return lambda text: max(count(text), len(text) // _CHARACTERS_PER_TOKEN)
 
 
 def _sections(page: Page) -> Iterator[_Section]:

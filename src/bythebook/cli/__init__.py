@@ -3,13 +3,19 @@
 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 finished with some pages skipped, 130 interrupted.
 """
 
+from __future__ import annotations
+
 import gc
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from bythebook.cli import ask
 from bythebook.cli.console import FAILED, USAGE_ERROR, exit_now, report_error, say
 from bythebook.errors import BookError, ConfigurationError, InputError
+
+if TYPE_CHECKING:
+    from typer import Typer
 
 
 def main() -> None:
@@ -40,6 +46,19 @@ def _discard_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _run_app(app: Typer) -> None:
+    """Run the typer application. With `--json`, its usage errors are JSON like all others."""
+    from typer import BadParameter
+
+    if "--json" not in sys.argv:
+        app()
+    usage_error: type[Exception] = BadParameter.__base__  # type: ignore[assignment] # typer does not export it
+    try:
+        sys.exit(app(standalone_mode=False))
+    except usage_error as error:
+        raise InputError(getattr(error, "format_message", error.__str__)()) from error
+
+
 def _run() -> None:
     if arguments := ask.parse_arguments(sys.argv[1:]):
         # The process ends after one answer, so garbage collection is not worth its time.
@@ -52,4 +71,4 @@ def _run() -> None:
     else:
         from bythebook.cli.app import app
 
-        app()
+        _run_app(app)

@@ -15,12 +15,13 @@ import typer
 
 from bythebook.answers import AgentResponse, AnswerCompleted, Event, SourcesFound, State, StateChanged, TextDelta
 from bythebook.cli.ask import print_answer, print_passages
-from bythebook.cli.console import INTERRUPTED, BaseUrl, DataDir, Json, Model, load_settings, say
+from bythebook.cli.console import INTERRUPTED, BaseUrl, DataDir, Json, Model, load_settings, require_book, say
 from bythebook.errors import BookError
 from bythebook.serialization import error_to_dict, to_json
 
 if TYPE_CHECKING:
     from bythebook.book import Book
+    from bythebook.conversations import Message
 
 HELP = """\
 /new       start a new conversation        /sources   the passages behind the last answer
@@ -28,12 +29,11 @@ HELP = """\
 /save FILE save the conversation           /exit      leave (also quit, exit, bye, q, Ctrl-D)"""
 _EXIT_COMMANDS = {"/exit", "/quit", "quit", "exit", "bye", "q"}
 _CLEAR_COMMANDS = {"/clear", "clear", "reset", "/reset"}
+_COMPLETED = ("/new", "/clear", "/save ", "/sources", "/history", "/help", "/exit")
 
 
 def chat(
-    session: Annotated[
-        str | None, typer.Option(help="Continue the conversation with this id.", show_default=False)
-    ] = None,
+    session: Annotated[str | None, typer.Option(help="Continue the conversation with this id.")] = None,
     resume: Annotated[bool, typer.Option("--continue", help="Continue the latest conversation.")] = False,
     model: Model = None,
     base_url: BaseUrl = None,
@@ -44,6 +44,7 @@ def chat(
     from bythebook.book import Book
 
     chosen = load_settings(data_dir=data_dir, model=model, base_url=base_url)
+    require_book(chosen)
     if sys.stdin.isatty():
         # A background process inherits an ignored SIGINT. At a terminal, Ctrl-C must work.
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -84,8 +85,7 @@ async def _open(book: Book, session: str | None, *, resume: bool) -> _ChatSessio
 def _read_lines(runner: asyncio.Runner, talk: _ChatSession) -> None:
     at_terminal = sys.stdin.isatty() and not talk.as_json
     if at_terminal:
-        with suppress(ImportError):
-            import readline  # noqa: F401 - makes input() remember and edit lines
+        _complete_commands()
         say(f"Conversation {talk.session_id}. Ask the book; /help lists the commands.")
     while True:
         try:
@@ -96,6 +96,19 @@ def _read_lines(runner: asyncio.Runner, talk: _ChatSession) -> None:
             return
         if line:
             _handle_line(runner, talk, line)
+
+
+def _complete_commands() -> None:
+    """Let input() remember and edit lines, and complete commands with Tab."""
+    with suppress(ImportError):
+        import readline
+
+        def complete(text: str, state: int) -> str | None:
+            return next(iter([name for name in _COMPLETED if name.startswith(text)][state:]), None)
+
+        readline.set_completer(complete)
+        readline.set_completer_delims(" ")
+        readline.parse_and_bind("tab: complete")
 
 
 def _handle_line(runner: asyncio.Runner, talk: _ChatSession, line: str) -> None:
@@ -136,7 +149,14 @@ async def _run_command(talk: _ChatSession, line: str) -> None:
 async def _transcript(talk: _ChatSession) -> str:
     conversation = await talk.book.conversation(talk.session_id)
     spoken = [message for message in conversation.messages if message.role in {"user", "assistant"}]
-    return "\n\n".join(f"**{'You' if m.role == 'user' else 'Book'}:** {m.content}" for m in spoken)
+    return "\n\n".join(_quote_message(message) for message in spoken)
+
+
+def _quote_message(message: Message) -> str:
+    """The message as Markdown, with the links of its citations."""
+    links = [f"[{c['number']}] [{c['title']}]({c['url']})" for c in map(to_json, message.citations)]
+    said = f"**{'You' if message.role == 'user' else 'Book'}:** {message.content}"
+    return "\n\n".join(filter(None, (said, "  \n".join(links))))
 
 
 async def _ask(talk: _ChatSession, question: str) -> None:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO, TypeVar
 
 import typer
 
-from bythebook.errors import BookError
-from bythebook.serialization import error_to_dict, to_json
+from bythebook.errors import BookError, NotFound
+from bythebook.serialization import CONTROL, error_to_dict, to_json
 from bythebook.settings import Settings
 from bythebook.telemetry import Progress, redact
 from bythebook.telemetry.redaction import register_secrets
@@ -24,6 +24,8 @@ from bythebook.telemetry.redaction import register_secrets
 if TYPE_CHECKING:
     from bythebook.book import Book
 
+_ESCAPE = f"[{os.urandom(8).hex()}]"
+"""Stands for the escape character. No page can guess it."""
 FAILED, USAGE_ERROR, PAGES_SKIPPED, INTERRUPTED = 1, 2, 3, 130
 
 T = TypeVar("T")
@@ -65,12 +67,17 @@ def exit_now() -> NoReturn:
 
 def echo(text: str) -> None:
     """Print to standard output: the result of the command."""
-    print(text, flush=True)  # noqa: T201 - standard output is where answers go
+    print(_to_terminal(text), flush=True)  # noqa: T201 - standard output is where answers go
 
 
 def say(text: str) -> None:
     """Print to standard error: messages that are not part of the result."""
-    print(text, file=sys.stderr, flush=True)  # noqa: T201 - and standard error is for everything else
+    print(_to_terminal(text), file=sys.stderr, flush=True)  # noqa: T201 - and standard error is for everything else
+
+
+def _to_terminal(text: str) -> str:
+    """Remove what a terminal would obey: pages, titles and models may contain it. Only our own styles stay."""
+    return CONTROL.sub("", text).replace(_ESCAPE, "\x1b")
 
 
 def bold(text: str) -> str:
@@ -81,15 +88,38 @@ def dim(text: str) -> str:
     return _style(text, "2", sys.stdout)
 
 
+def code(text: str) -> str:
+    """Inline code: coloured instead of between backticks. The text around it may be bold."""
+    return f"{_ESCAPE}[36m{text.strip('`')}{_ESCAPE}[39m" if _has_styles(sys.stdout) else text
+
+
+def link(text: str, url: str) -> str:
+    """The text as a hyperlink, for terminals that know them (OSC 8). Others show the text."""
+    return f"{_ESCAPE}]8;;{url}{_ESCAPE}\\{text}{_ESCAPE}]8;;{_ESCAPE}\\" if _has_styles(sys.stdout) else text
+
+
 def _style(text: str, code: str, stream: TextIO) -> str:
     """Add ANSI codes if the stream is a terminal."""
-    return f"\x1b[{code}m{text}\x1b[0m" if stream.isatty() and not os.environ.get("NO_COLOR") else text
+    return f"{_ESCAPE}[{code}m{text}{_ESCAPE}[0m" if _has_styles(stream) else text
+
+
+def _has_styles(stream: TextIO) -> bool:
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def load_settings(**arguments: Any) -> Settings:
     loaded = Settings.load(arguments)
     register_secrets(loaded.secrets())
+    for warning in loaded.ignored:
+        say(f"warning: {warning}")
     return loaded
+
+
+def require_book(settings: Settings) -> None:
+    """Raise NotFound if there is no book on this disk, before anything is downloaded or loaded."""
+    folder = settings.data_dir
+    if not settings.qdrant_url and not any((folder / name).exists() for name in ("index/CURRENT", "attached.json")):
+        raise NotFound(f"there is no book yet in {str(folder)!r}. Run 'bythebook ingest FOLDER' first.")
 
 
 def print_table(rows: Sequence[tuple[str, ...]]) -> None:
@@ -105,7 +135,8 @@ def print_field(name: str, value: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    echo(json.dumps(to_json(value), ensure_ascii=False, indent=2))
+    text = json.dumps(to_json(value), ensure_ascii=False, indent=2)
+    echo(CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def report_error(error: BookError, *, as_object: bool) -> None:
@@ -137,14 +168,12 @@ def progress_bar() -> Iterator[Progress]:
         yield show
 
 
-DataDir = Annotated[Path | None, typer.Option(help="The folder of the book. Default: .bythebook", show_default=False)]
+DataDir = Annotated[Path | None, typer.Option(help="The folder of the book. Default: .bythebook")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-TopK = Annotated[int | None, typer.Option(help="The number of passages, 1 to 10.", show_default=False)]
-Model = Annotated[str | None, typer.Option(help="The model.", show_default=False)]
-BaseUrl = Annotated[str | None, typer.Option(help="An OpenAI-compatible URL of the model.", show_default=False)]
+TopK = Annotated[int | None, typer.Option(help="The number of passages, 1 to 10.")]
+Model = Annotated[str | None, typer.Option(help="The model.")]
+BaseUrl = Annotated[str | None, typer.Option(help="An OpenAI-compatible URL of the model.")]
 FilterOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--filter", help="Search only module=NAME, chapter=ID or url=PREFIX. May be repeated.", show_default=False
-    ),
+    typer.Option("--filter", help="Search only module=NAME, chapter=ID or url=PREFIX. May be repeated."),
 ]

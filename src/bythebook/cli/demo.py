@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bythebook.answers import AgentRequest
 from bythebook.cli import console
 from bythebook.cli.ask import print_answer
 from bythebook.cli.console import DataDir, Json
@@ -45,7 +46,7 @@ def demo(
     async def ask(book: Book) -> AgentResponse:
         await _ingest_manual(book)
         book.defer_log_writes()
-        return await book.ask(question)
+        return await book.ask(AgentRequest(question, store=False))
 
     response = console.run_with_book(console.load_settings(data_dir=folder, qdrant_url=""), ask)
     if json:

@@ -14,7 +14,7 @@ from bythebook.cli.console import FAILED, DataDir, Json, bold, echo, load_settin
 from bythebook.errors import InputError, NotFound
 from bythebook.evals import EvalRequest, EvalResult
 from bythebook.evals.golden import GoldenQuestion, GoldenResult
-from bythebook.evals.thresholds import DATASETS_HINT, SUITES, MetricVerdict, below_floor, run_checks, run_suite
+from bythebook.evals.suites import SUITES, run_suite
 from bythebook.settings import Settings
 from bythebook.telemetry import Progress
 
@@ -22,19 +22,15 @@ app = typer.Typer(no_args_is_help=True)
 
 _SECONDS_BETWEEN_LINES = 10.0
 
-Dataset = Annotated[
-    Path, typer.Argument(metavar="DATASET", help="The folder of a dataset, or a file of claims.", show_default=False)
-]
-Html = Annotated[Path | None, typer.Option(help="Also write an HTML page with plots to this file.", show_default=False)]
-Limit = Annotated[
-    int | None, typer.Option(min=1, help="The maximum number of questions of each kind.", show_default=False)
-]
+Dataset = Annotated[Path, typer.Argument(metavar="DATASET", help="The folder of a dataset, or a file of claims.")]
+Html = Annotated[Path | None, typer.Option(help="Also write an HTML page with plots to this file.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="The maximum number of questions of each kind.")]
 Seed = Annotated[int, typer.Option(help="The seed of the question sample and of the confidence intervals.")]
 
 
 @app.command()
 def golden(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Your questions, in YAML.", show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Your questions, in YAML.")],
     with_model: Annotated[
         bool, typer.Option("--with-model", help="Ask the model of your settings. Its answers may vary.")
     ] = False,
@@ -83,7 +79,7 @@ def _print_question_results(results: Sequence[GoldenResult], failed: Sequence[Go
 
 @app.command()
 def suggest(
-    out: Annotated[Path | None, typer.Option(help="Write to this file.", show_default=False)] = None,
+    out: Annotated[Path | None, typer.Option(help="Write to this file.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="The number of questions to draft.")] = 20,
     seed: Annotated[int, typer.Option(help="The seed of the selection.")] = 1,
     data_dir: DataDir = None,
@@ -162,7 +158,7 @@ def refusal(
         bool, typer.Option("--out-of-book", help="Leave out half of the documents; refuse questions about them.")
     ] = False,
     foreign: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Refuse the questions of this other dataset.", show_default=False)
+        Path | None, typer.Option(metavar="DIR", help="Refuse the questions of this other dataset.")
     ] = None,
     html: Html = None,
     limit: Limit = None,
@@ -176,38 +172,6 @@ def refusal(
     _run_and_print("refusal", request, html=html, as_json=json)
 
 
-@app.command()
-def quality(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of datasets.", show_default=False)],
-    html: Html = None,
-    limit: Limit = None,
-    seed: Seed = 1,
-    data_dir: DataDir = None,
-    json: Json = False,
-) -> None:
-    """Run all suites and compare each metric with its floor and its goal."""
-    if not folder.is_dir():
-        raise InputError(f"there is no folder {str(folder)!r} with datasets. {DATASETS_HINT}")
-    results: list[EvalResult] = []
-    verdicts: list[MetricVerdict] = []
-    started = time.perf_counter()
-    for check in run_checks(_make_request(folder, data_dir, limit, seed), run=_run_suite):
-        results += [check.result] if check.result else []
-        verdicts += check.verdicts
-        if not json:
-            echo("\n".join(map(str, check.verdicts)))
-    seconds = round(time.perf_counter() - started)
-    if json:
-        print_json({"metrics": verdicts, "results": [result.to_dict() for result in results], "seconds": seconds})
-    _write_html(html, results, title="Quality", above=_verdict_table(verdicts))
-    failed = below_floor(verdicts)
-    say(f"{len(verdicts) - len(failed)} of {len(verdicts)} metrics hold their floors. It took {seconds} s.")
-    if limit:
-        say("The questions were limited, so the exit code does not depend on the floors.")
-    elif failed:
-        raise typer.Exit(FAILED)
-
-
 def _make_request(path: Path, data_dir: Path | None, limit: int | None, seed: int) -> EvalRequest:
     return EvalRequest(path, load_settings(data_dir=data_dir), lambda *_: None, limit=limit or sys.maxsize, seed=seed)
 
@@ -218,33 +182,17 @@ def _run_suite(name: str, request: EvalRequest) -> EvalResult:
 
 
 def _run_and_print(name: str, request: EvalRequest, *, html: Path | None, as_json: bool) -> None:
-    from bythebook.evals.report import to_text
+    from bythebook.evals.report import to_html, to_text
 
     result = _run_suite(name, request)
     if as_json:
         print_json(result.to_dict())
     else:
         echo(to_text(result).rstrip())
-    _write_html(html, [result], title=result.title)
-
-
-def _write_html(html: Path | None, results: Sequence[EvalResult], *, title: str, above: str = "") -> None:
-    from bythebook.evals.report import to_html
-
     if html is not None:
         html.parent.mkdir(parents=True, exist_ok=True)
-        html.write_text(to_html(results, title=title, above=above), encoding="utf-8")
+        html.write_text(to_html([result], title=result.title), encoding="utf-8")
         say(f"The page with plots is {html}.")
-
-
-def _verdict_table(verdicts: Sequence[MetricVerdict]) -> str:
-    from bythebook.evals.report import html_table
-
-    rows = [
-        (one.name, "-" if one.value is None else f"{one.value:.4g}", f"{one.floor:g}", f"{one.goal:g}", one.verdict)
-        for one in verdicts
-    ]
-    return html_table(("metric", "value", "floor", "goal", ""), rows)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def gaps(
     since: Annotated[
         str,
-        typer.Option(help="Only questions since then: 7d, 12h, 2w, or a date such as 2026-05-31.", show_default=False),
+        typer.Option(help="Only questions since then: 7d, 12h, 2w, or a date such as 2026-05-31."),
     ] = "",
     limit: Annotated[int, typer.Option(help="The maximum number of topics.", min=1, max=1000)] = 20,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,

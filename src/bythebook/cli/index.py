@@ -15,10 +15,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True)
 
-Collection = Annotated[
-    str | None, typer.Option("--collection", help="The name of the collection on the server.", show_default=False)
-]
-Url = Annotated[str | None, typer.Option("--qdrant-url", help="The URL of the server.", show_default=False)]
+Collection = Annotated[str | None, typer.Option("--collection", help="The name of the collection on the server.")]
+Url = Annotated[str | None, typer.Option("--qdrant-url", help="The URL of the server.")]
 
 _COLUMNS = ("engine", "generation", "state", "pages", "chunks", "embedder", "published")
 
@@ -47,8 +45,8 @@ def _row(held: GenerationInfo) -> tuple[str, ...]:
 
 @app.command()
 def copy(
-    source: Annotated[str, typer.Argument(metavar="FROM", help="The source: embedded or qdrant.", show_default=False)],
-    target: Annotated[str, typer.Argument(metavar="TO", help="The target: the other one.", show_default=False)],
+    source: Annotated[str, typer.Argument(metavar="FROM", help="The source: embedded or qdrant.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="The target: the other one.")],
     replace: Annotated[bool, typer.Option("--replace", help="Replace another book at the target.")] = False,
     url: Url = None,
     collection: Collection = None,
@@ -70,7 +68,7 @@ def copy(
 
 @app.command()
 def remove(
-    generation: Annotated[str, typer.Argument(help="As 'index list' shows it.", show_default=False)],
+    generation: Annotated[str, typer.Argument(help="As 'index list' shows it.")],
     url: Url = None,
     collection: Collection = None,
     data_dir: DataDir = None,
@@ -89,16 +87,14 @@ def remove(
 
 @app.command()
 def attach(
-    collection: Annotated[str, typer.Argument(help="The collection or an alias.", show_default=False)],
+    collection: Annotated[str, typer.Argument(help="The collection or an alias.")],
     embedder: Annotated[
         str,
-        typer.Option(help="The embedder of its vectors: local, cohere:MODEL or openai:MODEL.", show_default=False),
+        typer.Option(help="The embedder of its vectors: local, cohere:MODEL or openai:MODEL."),
     ],
-    vector: Annotated[
-        str, typer.Option(help="The named vector to search, if it has several.", show_default=False)
-    ] = "",
+    vector: Annotated[str, typer.Option(help="The named vector to search, if it has several.")] = "",
     url: Url = None,
-    site_url: Annotated[str | None, typer.Option(help="The base URL for relative URLs.", show_default=False)] = None,
+    site_url: Annotated[str | None, typer.Option(help="The base URL for relative URLs.")] = None,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:

@@ -16,44 +16,40 @@ _MAX_LINES = 20
 
 
 def ingest(
-    sources: Annotated[list[str], typer.Argument(help="Folders, files and sites to ingest.", show_default=False)],
+    sources: Annotated[list[str], typer.Argument(help="Folders, files and sites to ingest.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes without making them.")] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Keep running and ingest after each change.")] = False,
-    site_url: Annotated[
-        str | None, typer.Option(help="The base URL of the published pages, for links.", show_default=False)
-    ] = None,
+    site_url: Annotated[str | None, typer.Option(help="The base URL of the published pages, for links.")] = None,
     site_style: Annotated[
         str | None,
-        typer.Option(help="docusaurus, mkdocs, sphinx, mdbook or plain.", show_default=False),
+        typer.Option(help="docusaurus, mkdocs, sphinx, mdbook or plain."),
     ] = None,
     allow_private: Annotated[
         bool, typer.Option("--allow-private", help="Allow the named site on a private network.")
     ] = False,
-    site_version: Annotated[str | None, typer.Option(help="The version of a site to read.", show_default=False)] = None,
-    site_locale: Annotated[str | None, typer.Option(help="The language of a site to read.", show_default=False)] = None,
-    site_builder: Annotated[
-        str | None, typer.Option(help="The builder of a Sphinx project: html or dirhtml.", show_default=False)
-    ] = None,
+    site_version: Annotated[str | None, typer.Option(help="The version of a site to read.")] = None,
+    site_locale: Annotated[str | None, typer.Option(help="The language of a site to read.")] = None,
+    site_builder: Annotated[str | None, typer.Option(help="The builder of a Sphinx project: html or dirhtml.")] = None,
     include: Annotated[
         list[str] | None,
         typer.Option(
             help="Also read blog, pages, starter, changelog, unlisted, repository or all. May be repeated.",
-            show_default=False,
         ),
     ] = None,
     embedder: Annotated[
         str | None,
-        typer.Option(help="local, cohere:MODEL or openai:MODEL. Default: that of the index.", show_default=False),
+        typer.Option(help="local, cohere:MODEL or openai:MODEL. Default: that of the index."),
     ] = None,
-    engine: Annotated[
-        str | None, typer.Option(help="ray: parse, chunk and embed on a Ray cluster.", show_default=False)
-    ] = None,
+    engine: Annotated[str | None, typer.Option(help="ray: parse, chunk and embed on a Ray cluster.")] = None,
     prune: Annotated[bool, typer.Option("--prune", help="Remove the pages of all other sources.")] = False,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Rebuild the index from scratch.")] = False,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Add new and changed pages to the book, and remove deleted ones."""
+    """Add new and changed pages to the book, and remove deleted ones.
+
+    Example: bythebook ingest ./docs --site-url https://docs.example.org
+    """
     settings = load_settings(
         data_dir=data_dir,
         site_url=site_url,
@@ -72,6 +68,8 @@ def ingest(
         run(_watch(settings, arguments))
         return
     report = run(_ingest(settings, arguments))
+    if settings.data_dir.is_dir() and not (ignored := settings.data_dir / ".gitignore").exists():
+        ignored.write_text("*\n", encoding="ascii")  # an index does not belong into a repository
     _print_report(report, arguments)
     if report.skipped:
         raise typer.Exit(PAGES_SKIPPED)
@@ -97,14 +95,21 @@ def _check_watch(arguments: _IngestArguments) -> None:
 
 async def _ingest(settings: Settings, arguments: _IngestArguments) -> IngestReport:
     from bythebook.book import Book
+    from bythebook.sources.factory import open_source
+    from bythebook.sources.projects.project import Project
 
+    sources = [
+        source if "://" in source else open_source(settings.source_options(), source) for source in arguments.sources
+    ]
     async with Book.open(settings, say=say) as book:
         work = book.plan_ingest if arguments.dry_run else book.ingest
         try:
             with progress_bar() as progress:
-                return await work(
-                    *arguments.sources, progress=progress, prune=arguments.prune, rebuild=arguments.rebuild
-                )
+                report = await work(*sources, progress=progress, prune=arguments.prune, rebuild=arguments.rebuild)
+            for source in sources:
+                if isinstance(source, Project):
+                    say(source.describe())
+            return report
         except BookError as error:
             if error.stage == "embedding":
                 say("The finished embeddings are saved. Run the same command again to continue.")
@@ -157,13 +162,13 @@ def summarize(report: IngestReport, *, dry_run: bool) -> str:
 
 
 def print_omissions(report: IngestReport) -> None:
-    """Print the files that are not in the book, with the reasons."""
-    _print_some_names([f"skipped {entry.path}: {entry.reason}" for entry in report.skipped])
-    _print_some_names([f"left out {entry.path}: {entry.reason}" for entry in report.left_out])
-
-
-def _print_some_names(lines: list[str]) -> None:
-    for line in lines[:_MAX_LINES]:
-        say(line)
-    if len(lines) > _MAX_LINES:
-        say(f"... and {len(lines) - _MAX_LINES} more; --json lists them all")
+    """Print the files that are not in the book: one line for each reason."""
+    for verb, entries in (("skipped", report.skipped), ("left out", report.left_out)):
+        by_reason: dict[str, list[str]] = {}
+        for entry in entries:
+            by_reason.setdefault(entry.reason, []).append(entry.path)
+        for reason, paths in list(by_reason.items())[:_MAX_LINES]:
+            more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+            say(f"{verb} {paths[0]}{more}: {reason}")
+        if len(by_reason) > _MAX_LINES:
+            say("... and more; --json lists them all")

@@ -13,6 +13,7 @@ from bythebook.settings import Settings
 
 app = typer.Typer(no_args_is_help=True)
 
+_SCRIPT = '<script src="https://YOUR-SERVER/widget.js" data-site="{}" async></script>'
 _COLUMNS = ("id", "kind", "state", "scopes", "created", "expires", "today", "name", "origins")
 
 
@@ -26,15 +27,10 @@ def create(
         list[str] | None,
         typer.Option(
             help="Create a public token for pages of this origin, such as https://example.org. May be repeated.",
-            show_default=False,
         ),
     ] = None,
-    budget: Annotated[
-        int | None, typer.Option(help="The daily quota of questions of the site.", show_default=False)
-    ] = None,
-    expires: Annotated[
-        int | None, typer.Option(help="The number of days until it expires.", show_default=False)
-    ] = None,
+    budget: Annotated[int | None, typer.Option(help="The daily quota of questions of the site.")] = None,
+    expires: Annotated[int | None, typer.Option(help="The number of days until it expires.")] = None,
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
@@ -50,6 +46,9 @@ def create(
         return
     kind = f"The token of {' and '.join(sorted(key.origins))}" if key.origins else "The key"
     say(f"{kind} is shown only once. 'bythebook keys revoke {key.id}' revokes it.")
+    if key.origins:
+        say(f"In the pages, with the address of your server:\n  {_SCRIPT.format(secret)}")
+        say("The server's own chat page needs a token for its own origin from now on: see the setting page_token.")
     echo(secret)
 
 
@@ -115,7 +114,7 @@ def _row(key: ApiKey, usage: int | None) -> tuple[str, ...]:
 
 @app.command()
 def revoke(
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="As 'keys list' shows it.", show_default=False)],
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="As 'keys list' shows it.")],
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:

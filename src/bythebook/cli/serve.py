@@ -21,14 +21,10 @@ from bythebook.settings import Settings
 
 
 def serve(
-    host: Annotated[str | None, typer.Option(help="The address to listen on.", show_default=False)] = None,
-    port: Annotated[
-        int | None, typer.Option(help="The port to listen on. 0: any free port.", show_default=False)
-    ] = None,
-    workers: Annotated[int | None, typer.Option(help="The number of server processes.", show_default=False)] = None,
-    ingest: Annotated[
-        Path | None, typer.Option(help="Ingest this folder first.", show_default=False, metavar="FOLDER")
-    ] = None,
+    host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="The port to listen on. 0: any free port.")] = None,
+    workers: Annotated[int | None, typer.Option(help="The number of server processes.")] = None,
+    ingest: Annotated[Path | None, typer.Option(help="Ingest this folder first.", metavar="FOLDER")] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Ingest the folder after each change.")] = False,
     model: Model = None,
     base_url: BaseUrl = None,

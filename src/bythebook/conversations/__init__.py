@@ -32,6 +32,10 @@ __all__ = [
 ]
 
 
+MOST_TURNS = 1_000_000
+"""The limit of turns for a caller that sets none."""
+
+
 @dataclass(frozen=True, slots=True)
 class ConversationSummary:
     """One row in a list of conversations."""
@@ -63,14 +67,16 @@ class Conversations(Protocol):
         """All turns, oldest first, including failed and interrupted turns and turns before a reset."""
         ...
 
-    async def latest(self, *, user_id: str, limit: int) -> list[ConversationSummary]:
-        """The user's latest conversations, newest first."""
+    async def latest(self, *, user_id: str, limit: int, after: str = "") -> list[ConversationSummary]:
+        """The user's latest conversations, newest first; with `after`, those that follow the one with this id."""
         ...
 
     async def begin_turn(
-        self, conversation_id: str, question: str, *, user_id: str
+        self, conversation_id: str, question: str, *, user_id: str, most_turns: int = MOST_TURNS
     ) -> tuple[ConversationTurn, Conversation]:
         """Start a turn, and return it with the conversation as the model will see it.
+
+        Raises `ContextOverflow` if the conversation has `most_turns` completed turns since its last reset.
 
         A conversation has one running turn at a time. This call waits for earlier turns in order of arrival, and raises
         `Unavailable` when they take too long. The caller must finish the turn; a turn whose process has died is marked
@@ -84,6 +90,10 @@ class Conversations(Protocol):
         A completed turn adds its messages, from the question to the answer; a failed turn adds none. A turn that is no
         longer running, because its lease expired, raises `Unavailable` and changes nothing.
         """
+        ...
+
+    async def record(self, conversation: Conversation, turn: ConversationTurn, messages: Sequence[Message]) -> None:
+        """Store a new conversation together with its first, completed turn, in one transaction."""
         ...
 
     async def reset(self, conversation_id: str, *, user_id: str) -> None:

@@ -91,8 +91,10 @@ class TurnQueue:
 
     async def wait(self, seconds: float) -> None:
         """Wait until woken, at most this long: another process cannot wake us."""
+        # On Python 3.11, `asyncio.wait_for` loses a cancellation that arrives together with the event.
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._stirred.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._stirred.wait()
         self._stirred.clear()
 
 

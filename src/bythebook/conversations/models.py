@@ -147,6 +147,8 @@ class Conversation:
     turn_count: int = 0
     """Counts cleared questions too; so does `retrieval_count`."""
     retrieval_count: int = 0
+    total_tokens_used: int = 0
+    """What the models were paid for its answers; `total_tokens` is the size of its texts."""
 
     def __post_init__(self) -> None:
         if not is_uuid4(self.id):

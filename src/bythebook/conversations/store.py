@@ -17,24 +17,24 @@ from datetime import datetime
 from itertools import dropwhile
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, or_, select, update
+from sqlalchemy import Connection, RowMapping, and_, bindparam, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from bythebook.conversations import (
+    MOST_TURNS,
     Conversation,
     ConversationStatus,
     ConversationSummary,
     ConversationTurn,
     Message,
-    ToolCall,
     TurnState,
 )
 from bythebook.conversations.locks import LeaseOwner, TurnQueues
 from bythebook.conversations.models import count_searches, is_storable, is_uuid4, to_utc, utc_now
 from bythebook.database.engine import Database, open_database
 from bythebook.database.schema import Clock, conversations, messages, turns
-from bythebook.errors import InputError, NotFound, Unavailable
-from bythebook.retrieval import RetrievalResult
+from bythebook.errors import ContextOverflow, InputError, NotFound, Unavailable
+from bythebook.serialization import from_json
 
 T = TypeVar("T")
 
@@ -106,21 +106,30 @@ class SqlConversations:
             rows = await self._database.read(list_rows)
         return [_to_turn(row) for row in rows]
 
-    async def latest(self, *, user_id: str, limit: int) -> list[ConversationSummary]:
-        if not is_storable(user_id):
+    async def latest(self, *, user_id: str, limit: int, after: str = "") -> list[ConversationSummary]:
+        if not is_storable(user_id) or not is_storable(after):
             return []
-        wanted = {"reader": user_id, "most": limit}
-        rows = await self._database.read(lambda connection: connection.execute(_LATEST, wanted).mappings().all())
-        return [ConversationSummary(**row) for row in rows]
+
+        def list_rows(connection: Connection) -> list[RowMapping]:
+            wanted = {"reader": user_id, "most": limit}
+            if not after:
+                return list(connection.execute(_LATEST, wanted).mappings())
+            since = _one(connection, _THEIRS, this=after, reader=user_id)["updated_at"]
+            return list(connection.execute(_LATER, wanted | {"since": since, "this": after}).mappings())
+
+        return [ConversationSummary(**row) for row in await self._database.read(list_rows)]
 
     async def begin_turn(
-        self, conversation_id: str, question: str, *, user_id: str
+        self, conversation_id: str, question: str, *, user_id: str, most_turns: int = MOST_TURNS
     ) -> tuple[ConversationTurn, Conversation]:
         _check(conversation_id, user_id)
         turn = ConversationTurn(conversation_id, 1, question)
         owned = {"owner": self._owner, "lease": self._lease}
 
         def begun(connection: Connection, row: RowMapping) -> tuple[ConversationTurn, Conversation]:
+            since = {"this": row["id"], "since": row["history_from"]}
+            if (connection.scalar(_COUNT_QUESTIONS, since) or 0) >= most_turns:
+                raise ContextOverflow(f"this conversation has had its {most_turns} turns. Reset it or start a new one.")
             started = replace(turn, number=row["last_number"] + 1, created_at=utc_now())
             return started, _begin(connection, started, row, owned=owned)
 
@@ -152,6 +161,20 @@ class SqlConversations:
             raise
         self._running.discard(turn.id)
         self._queues.wake(turn.conversation_id)
+
+    async def record(self, conversation: Conversation, turn: ConversationTurn, messages: Sequence[Message]) -> None:
+        if turn.state is not TurnState.COMPLETED:
+            raise InputError(f"a conversation begins with a completed turn, not a {turn.state} one.")
+        said = _check_exchange(messages, since=conversation.created_at)
+        owned = {"owner": self._owner, "lease": self._lease}
+
+        def insert_all(connection: Connection) -> None:
+            _create(connection, conversation)
+            row = _one(connection, _ANY_ONES, this=conversation.id)
+            _begin(connection, turn, row, owned=owned)
+            _append(connection, turn, {**row, "last_number": turn.number}, exchange=said)
+
+        await self._database.write(insert_all)
 
     async def reset(self, conversation_id: str, *, user_id: str) -> None:
         _check(conversation_id, user_id)
@@ -201,9 +224,11 @@ class SqlConversations:
         return False
 
     def _has_dead_owner(self, row: RowMapping) -> bool:
+        if row["overdue"]:
+            return True
         if row["owner"] == self._owner:
             return row["id"] not in self._running
-        return bool(row["overdue"]) or LeaseOwner.parse(row["owner"]).is_dead()
+        return LeaseOwner.parse(row["owner"]).is_dead()
 
 
 def _check(conversation_id: str, user_id: str) -> None:
@@ -235,6 +260,17 @@ _LATEST = (
     .where(conversations.c.user_id == bindparam("reader"))
     .order_by(conversations.c.updated_at.desc(), conversations.c.id)
     .limit(bindparam("most"))
+)
+_LATER = _LATEST.where(
+    or_(
+        conversations.c.updated_at < bindparam("since"),
+        and_(conversations.c.updated_at == bindparam("since"), conversations.c.id > bindparam("this")),
+    )
+)
+_COUNT_QUESTIONS = select(func.count()).where(
+    messages.c.conversation_id == bindparam("this"),
+    messages.c.position >= bindparam("since"),
+    messages.c.role == "user",
 )
 _SAID = (
     select(messages)
@@ -316,7 +352,9 @@ def _end(connection: Connection, turn: ConversationTurn) -> RowMapping:
     return row
 
 
-def _append(connection: Connection, turn: ConversationTurn, row: RowMapping, *, exchange: Sequence[Message]) -> None:
+def _append(
+    connection: Connection, turn: ConversationTurn, row: Mapping[str, Any] | RowMapping, *, exchange: Sequence[Message]
+) -> None:
     """Append the messages of a turn to a locked conversation."""
     said = _to_message_rows(exchange, row["id"], position=row["next_position"])
     connection.execute(insert(messages), [each | {"turn_id": turn.id} for each in said])
@@ -326,6 +364,7 @@ def _append(connection: Connection, turn: ConversationTurn, row: RowMapping, *, 
         "status": ConversationStatus.COMPLETED.value,
         "turn_count": row["turn_count"] + 1,
         "retrieval_count": row["retrieval_count"] + searches,
+        "total_tokens_used": row["total_tokens_used"] + ((turn.response or {}).get("tokens_used") or 0),
         "next_position": row["next_position"] + len(said),
         "last_message_at": exchange[-1].timestamp,
         "updated_at": _later(row),
@@ -339,7 +378,7 @@ def _reset(connection: Connection, row: RowMapping) -> None:
     connection.execute(_CHANGE, {"this": row["id"], **afresh})
 
 
-def _later(row: RowMapping) -> datetime:
+def _later(row: Mapping[str, Any] | RowMapping) -> datetime:
     """The current time, or the latest stored time if another machine's clock is ahead."""
     before: datetime = row["updated_at"]
     return max(before, utc_now())
@@ -347,9 +386,6 @@ def _later(row: RowMapping) -> datetime:
 
 # A column has the name of its field.
 _CONVERSATION_FIELDS = [known.name for known in fields(Conversation) if known.name != "messages"]
-_MESSAGE_FIELDS = [known.name for known in fields(Message)]
-_TURN_FIELDS = [known.name for known in fields(ConversationTurn)]
-_RESULT_FIELDS = frozenset(known.name for known in fields(RetrievalResult))
 
 
 def _to_row(record: Message | ConversationTurn) -> dict[str, Any]:
@@ -362,15 +398,10 @@ def _to_column(value: Any) -> Any:
         return value.value
     if not isinstance(value, tuple | Mapping):
         return value
-    plain = list(map(_to_fields, value)) if isinstance(value, tuple) else dict(value)
     try:
-        return json.dumps(plain)
+        return json.dumps(dict(value) if isinstance(value, Mapping) else value, default=asdict)
     except (TypeError, ValueError) as exc:
         raise InputError(f"citations, metadata and responses are kept as JSON: {exc}.") from exc
-
-
-def _to_fields(record: Any) -> dict[str, Any]:
-    return asdict(record) if isinstance(record, ToolCall | RetrievalResult) else dict(record)
 
 
 def _to_message_rows(said: Iterable[Message], conversation_id: str, *, position: int) -> list[dict[str, Any]]:
@@ -388,22 +419,12 @@ def _to_conversation(row: Mapping[str, Any] | RowMapping, said: Sequence[RowMapp
 
 
 def _to_message(row: RowMapping) -> Message:
-    stored = {name: row[name] for name in _MESSAGE_FIELDS}
-    calls = tuple(ToolCall(**call) for call in json.loads(row["tool_calls"]))
-    parsed = {"citations": tuple(json.loads(row["citations"])), "metadata": json.loads(row["metadata"])}
-    return Message(**stored | parsed | {"tool_calls": calls})
+    parsed = {name: json.loads(row[name]) for name in ("tool_calls", "citations", "metadata")}
+    message: Message = from_json(Message, {**row, **parsed})
+    return message
 
 
 def _to_turn(row: RowMapping) -> ConversationTurn:
-    stored = {name: row[name] for name in _TURN_FIELDS}
-    results = tuple(_to_result(each) for each in json.loads(row["retrieval_results"]))
-    response = None if row["response"] is None else json.loads(row["response"])
-    parsed = {"retrieval_results": results, "response": response, "state": TurnState(row["state"])}
-    return ConversationTurn(**stored | parsed)
-
-
-def _to_result(stored: dict[str, Any]) -> RetrievalResult:
-    """Load a stored result. Unknown fields are ignored, and missing fields get their defaults."""
-    known = {name: value for name, value in stored.items() if name in _RESULT_FIELDS}
-    code = tuple((start, end) for start, end in known.get("inline_code", ()))
-    return RetrievalResult(**known | {"heading_hierarchy": tuple(known["heading_hierarchy"]), "inline_code": code})
+    parsed = {name: json.loads(row[name]) for name in ("retrieval_results", "response") if row[name] is not None}
+    turn: ConversationTurn = from_json(ConversationTurn, {**row, **parsed})
+    return turn

@@ -84,7 +84,10 @@ class SqliteDatabase:
         if not url.database or url.database == ":memory:":
             raise ConfigurationError("database.url must name a file, as in sqlite:///conversations.db.")
         try:
-            Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+            file = Path(url.database)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            if not file.exists():
+                file.touch(mode=0o600)  # it holds what readers asked
         except OSError as exc:
             raise ConfigurationError(f"there can be no database at {url.database}: {exc}. Check database.url.") from exc
         patient = url.set(drivername="sqlite", query={"timeout": str(BUSY_SECONDS), **url.query})

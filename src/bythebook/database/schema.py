@@ -10,7 +10,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeDecorator
 
-VERSION = "0004"
+VERSION = "0005"
 """The newest migration. A new database gets the tables below; an older one is migrated to them."""
 
 
@@ -68,6 +68,7 @@ conversations = sa.Table(
     sa.Column("max_history", sa.Integer, nullable=False),
     sa.Column("turn_count", sa.Integer, nullable=False),
     sa.Column("retrieval_count", sa.Integer, nullable=False),
+    sa.Column("total_tokens_used", sa.Integer, nullable=False, server_default="0"),
     sa.Column("last_number", sa.Integer, nullable=False),  # of the newest turn, in any state
     sa.Column("next_position", sa.Integer, nullable=False),  # of the next message
     sa.Column("history_from", sa.Integer, nullable=False),  # position of the first message since the last reset

@@ -13,13 +13,13 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from enum import StrEnum
-from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
 
 from bythebook.embeddings import EmbedderId, Texts, Vector, iterate_texts
 from bythebook.embeddings.config import EmbedderConfig, EmbedderLimits
+from bythebook.embeddings.tokens import token_counter
 from bythebook.errors import BookError, ConfigurationError, DeadlineExceeded, RateLimited
 from bythebook.upstream.classify import ClassifiedError
 from bythebook.upstream.client import RetryPolicy, Upstream
@@ -101,17 +101,9 @@ Batch = tuple[str, ...]
 IndexedVector = tuple[int, Vector]
 
 
-@cache
-def _encoding() -> object:
-    from rs_bpe.bpe import openai  # type: ignore[import-not-found]
-
-    return openai.cl100k_base()
-
-
 def count_tokens(text: str) -> int:
     """The tokens of `text` in OpenAI's embedding models. Other models split text slightly finer or coarser."""
-    tokens: int = _encoding().count(text)  # type: ignore[attr-defined]
-    return tokens
+    return token_counter("cl100k_base")(text)
 
 
 def truncate(text: str, window: int) -> str:

@@ -140,9 +140,12 @@ def read_objects(path: Path, *, needs: Sequence[str]) -> Iterator[dict[str, Any]
         raise InputError(f"{path} cannot be read: {exc}.") from None
 
 
+_URN = "urn:bythebook:corpus:"
+
+
 def document_url(document: str) -> str:
-    return f"corpus:///{quote(document, safe='')}"
+    return f"{_URN}{quote(document, safe='')}"
 
 
 def document_id(url: str) -> str:
-    return unquote(url.removeprefix("corpus:///"))
+    return unquote(url.removeprefix(_URN))

@@ -199,7 +199,7 @@ def _make_claim(row: dict[str, Any]) -> Claim:
         section = str(piece.get("section_header", "")) if isinstance(piece, dict) else ""
         headings = tuple(part for part in (page, *section.split(" | ")) if part)
         if packed and packed[-1][0] == headings and len(packed[-1][1]) + len(text) < _MAX_PASSAGE:
-            packed[-1] = (headings, f"{packed[-1][1]}\n{text}")
+            packed[-1] = (headings, f"{packed[-1][1]} {text}")
         elif text:
             packed.append((headings, text))
     passages = tuple(_make_passage(text, headings, number) for number, (headings, text) in enumerate(packed, start=1))
@@ -213,7 +213,7 @@ def _make_passage(text: str, headings: tuple[str, ...], number: int) -> Retrieva
         text=text,
         score=1.0,
         position=number,
-        url="evidence:///",
+        url="file:///evidence",
         title=headings[0] if headings else "",
         chunk_index=number - 1,
         token_count=max(len(text) // 4, 1),

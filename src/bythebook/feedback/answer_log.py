@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bythebook.answers import AgentResponse, Outcome
 from bythebook.feedback import AnswerLogEntry, NearestSection
-from bythebook.serialization import to_json
+from bythebook.serialization import from_json, to_json
 from bythebook.telemetry import log
 
 if TYPE_CHECKING:
@@ -157,13 +157,5 @@ def read_spool(folder: Path) -> Iterator[AnswerLogEntry]:
             claimed = ready.rename(ready.with_suffix(_CLAIMED))
             # An unreadable file is skipped and deleted.
             with suppress(ValueError, TypeError, KeyError):
-                yield _parse_entry(claimed.read_text(encoding="utf-8"))
+                yield from_json(AnswerLogEntry, json.loads(claimed.read_text(encoding="utf-8")))
             claimed.unlink()
-
-
-def _parse_entry(text: str) -> AnswerLogEntry:
-    fields = json.loads(text)
-    nearest = tuple(
-        NearestSection(s["url"], s["title"], tuple(s["headings"]), s["anchor"], s["score"]) for s in fields["nearest"]
-    )
-    return AnswerLogEntry(**fields | {"nearest": nearest, "asked_at": datetime.fromisoformat(fields["asked_at"])})

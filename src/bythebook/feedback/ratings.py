@@ -16,7 +16,8 @@ from bythebook.conversations.models import is_storable, is_uuid4, to_utc
 from bythebook.database.engine import Database
 from bythebook.database.schema import asked, conversations
 from bythebook.errors import NotFound
-from bythebook.feedback import AnswerLogEntry, Feedback, NearestSection, Rating
+from bythebook.feedback import AnswerLogEntry, Feedback, Rating
+from bythebook.serialization import from_json
 
 ANSWERED = "answered"
 """The only outcome that is not a gap, unless the answer was rated down."""
@@ -101,8 +102,6 @@ def _to_row(entry: AnswerLogEntry) -> dict[str, Any]:
 
 
 def _to_entry(row: RowMapping) -> AnswerLogEntry:
-    sections = json.loads(row["nearest"])
-    nearest = tuple(NearestSection(**section | {"headings": tuple(section["headings"])}) for section in sections)
-    rating = Rating(row["rating"]) if row["rating"] else None
-    values = {name: row[name] for name in AnswerLogEntry.__slots__ if name != "coverage"}
-    return AnswerLogEntry(**values | {"nearest": nearest, "coverage": row["confidence"], "rating": rating})
+    stored = {**row, "nearest": json.loads(row["nearest"]), "coverage": row["confidence"]}
+    entry: AnswerLogEntry = from_json(AnswerLogEntry, stored)
+    return entry

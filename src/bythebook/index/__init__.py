@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -44,6 +45,15 @@ class Filters:
         return ", ".join(f"{name}={value}" for name, value in named.items() if value)
 
     @classmethod
+    def from_mapping(cls, given: Mapping[str, str]) -> Filters:
+        """The filters of a mapping with the names of the fields."""
+        if unknown := sorted(set(given) - {"module", "chapter", "url_prefix"}):
+            raise InputError(f"there is no filter {unknown[0]!r}. Use module, chapter or url_prefix.")
+        if wrong := next((name for name, value in given.items() if not isinstance(value, str)), None):
+            raise InputError(f"the filter {wrong!r} must be text.")
+        return cls(**given)
+
+    @classmethod
     def parse(cls, texts: Sequence[str]) -> Filters:
         """Parse `module=...`, `chapter=...` and `url=...`, the syntax of the command line."""
         names = {"module": "module", "chapter": "chapter", "url": "url_prefix"}
@@ -57,6 +67,13 @@ class Filters:
 
 
 NO_FILTERS = Filters()
+
+_SAFE_URL = re.compile(r"https?://[^/\s]|file:|urn:(?:qdrant|bythebook):", re.IGNORECASE)
+
+
+def is_safe_url(url: str) -> bool:
+    """Whether readers may be sent to this URL: http, https, file, or a URN of this package."""
+    return bool(_SAFE_URL.match(url))
 
 
 class Passage(NamedTuple):

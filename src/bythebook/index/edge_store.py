@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,7 @@ class EdgeStore:
             max_search_threads=1,
             wal_enabled=False,
         )
-        with _TranslateErrors(f"create the index in {folder}"):
+        with _translate_errors(f"create the index in {folder}"):
             shard = edge.EdgeShard.create(str(folder), config)
             for name, params in _INDEXED.items():
                 shard.update(edge.UpdateOperation.create_field_index(name, params))
@@ -65,11 +66,11 @@ class EdgeStore:
 
     @classmethod
     def open(cls, folder: Path, bm25: Bm25Terms) -> EdgeStore:
-        with _TranslateErrors(f"open the index in {folder}"):
+        with _translate_errors(f"open the index in {folder}"):
             return cls(edge.EdgeShard.load(str(folder)), bm25)
 
     def close(self) -> None:
-        with _TranslateErrors("write the index"):
+        with _translate_errors("write the index"):
             self._shard.close()
 
     async def search(self, vector: Vector | None, text: str, *, limit: int, filters: Filters) -> list[Candidate]:
@@ -107,7 +108,7 @@ class EdgeStore:
 
     def _fuse(self, rankings: list[edge.Prefetch], *, limit: int) -> list[edge.ScoredPoint]:
         request = edge.QueryRequest(limit=limit, prefetches=rankings, query=edge.Fusion.Dbsf())  # type: ignore[arg-type]
-        with _TranslateErrors("search the index"):
+        with _translate_errors("search the index"):
             return self._shard.query(request)
 
     async def compare(self, vector: Vector, keys: Sequence[int]) -> Mapping[int, tuple[Chunk, float]]:
@@ -121,12 +122,12 @@ class EdgeStore:
             params=_EXACT,
             with_payload=True,
         )
-        with _TranslateErrors("read the index"):
+        with _translate_errors("read the index"):
             found = self._shard.search(request)
         return {point.id.int: (from_payload(point.payload or {}), point.score) for point in found}  # type: ignore[union-attr]
 
     async def fetch(self, chunk_ids: Sequence[str]) -> Mapping[str, Passage]:
-        with _TranslateErrors("read the index"):
+        with _translate_errors("read the index"):
             records = self._shard.retrieve(list(chunk_ids), with_payload=True, with_vector=[DENSE])
         return {str(record.id): _passage(record.payload or {}, record.vector) for record in records}
 
@@ -134,7 +135,7 @@ class EdgeStore:
         await asyncio.to_thread(self._change, put, drop)
 
     def _change(self, put: Sequence[Passage], drop: Sequence[str]) -> None:
-        with _TranslateErrors("write the index"):
+        with _translate_errors("write the index"):
             if drop:
                 self._shard.update(edge.UpdateOperation.delete_points(list(drop)))
             for first in range(0, len(put), _BATCH):
@@ -147,24 +148,17 @@ class EdgeStore:
         return edge.Point(chunk.chunk_id, vectors, to_payload(chunk))
 
     async def count(self, filters: Filters) -> int:
-        with _TranslateErrors("count the index"):
+        with _translate_errors("count the index"):
             return self._shard.count(edge.CountRequest(filter=_to_filter(filters)))
 
 
-class _TranslateErrors:
-    """Translates the engine's errors into RetrievalError, with the original as the cause."""
-
-    __slots__ = ("_action",)
-
-    def __init__(self, action: str) -> None:
-        self._action = action
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _kind: object, error: BaseException | None, _where: object) -> None:
-        if isinstance(error, Exception):  # The engine raises plain Exception.
-            raise RetrievalError(f"could not {self._action}: {error}") from error
+@contextmanager
+def _translate_errors(action: str) -> Iterator[None]:
+    """Translate the engine's errors into RetrievalError, with the original as the cause."""
+    try:
+        yield
+    except Exception as error:  # The engine raises plain Exception.
+        raise RetrievalError(f"could not {action}: {error}") from error
 
 
 def _to_filter(filters: Filters) -> edge.Filter | None:

@@ -1,17 +1,18 @@
 """Snapshots of the index: one open generation for reading, and the provider that switches to newer generations."""
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from typing import Protocol
 
 from bythebook.embeddings import EmbedderId
-from bythebook.errors import BookError, ConfigurationError
+from bythebook.errors import BookError, ConfigurationError, RetrievalError
 from bythebook.index import Calibration, PassageStore
 from bythebook.index.catalog import Catalog
 from bythebook.index.edge_store import EdgeStore
-from bythebook.index.generations import Generations
+from bythebook.index.generations import Generations, check_generation, writable_copy
 from bythebook.index.terms import Bm25Terms, idf
 from bythebook.telemetry import active_listeners, log, metric
 
@@ -72,10 +73,12 @@ class LocalSnapshotLoader:
 def open_snapshot(generations: Generations, identity: EmbedderId, stack: ExitStack) -> IndexSnapshot:
     """Open the current generation on disk until `stack` closes. Raises NotFound before the first ingest."""
     folder = stack.enter_context(generations.reading())
+    check_generation(folder)
     catalog = stack.enter_context(closing(Catalog.open(folder / CATALOG_FILE)))
 
     def open_store(bm25: Bm25Terms) -> EdgeStore:
-        return stack.enter_context(closing(EdgeStore.open(folder / SHARD_FOLDER, bm25)))
+        shard = stack.enter_context(writable_copy(folder / SHARD_FOLDER))
+        return stack.enter_context(closing(EdgeStore.open(shard, bm25)))
 
     return build_snapshot(folder.name, catalog, identity, open_store)
 
@@ -106,7 +109,7 @@ def read_embedder_id(generations: Generations) -> EmbedderId | None:
     try:
         with generations.reading() as folder, closing(Catalog.open(folder / CATALOG_FILE)) as catalog:
             return EmbedderId(**catalog.get_fact("identity"))
-    except (BookError, TypeError):
+    except (BookError, TypeError, ValueError, sqlite3.Error):
         return None
 
 
@@ -153,7 +156,13 @@ class IndexProvider:
                 self._opening.add_done_callback(self._switch)
             if self._opening:
                 # A thread that opens files cannot be cancelled. If this caller is, the next ones use the result.
-                return await asyncio.shield(self._opening)
+                try:
+                    return await asyncio.shield(self._opening)
+                except RetrievalError as error:
+                    if current is None:
+                        raise
+                    log("index_damaged", message=str(error))
+                    return current
             if self._current is None:
                 raise AssertionError("a snapshot is open or being opened")
             return self._current

@@ -28,7 +28,7 @@ _LONG_IN_BRACKETS = re.compile(r"\b([A-Z][A-Za-z]{1,7}) \(((?:[\w'’]+[ -]){1,7
 _FUNCTION_WORDS = frozenset("a an and by for from in of on or the to with".split())
 
 WORD = re.compile(r"[^\W\d_]+")
-MIN_CORRECTED_LENGTH = 5
+MIN_CORRECTED_LENGTH = 4
 """Shorter words are not corrected: too many words are one edit away."""
 
 
@@ -146,7 +146,7 @@ class VocabularyDelta:
 
 def extract_words(text: str) -> set[str]:
     """The words of a text that a misspelt word may be corrected to."""
-    return {word for word in WORD.findall(text.lower()) if len(word) >= MIN_CORRECTED_LENGTH - 1}
+    return {word for word in WORD.findall(text.lower()) if len(word) >= MIN_CORRECTED_LENGTH}
 
 
 def find_abbreviations(text: str) -> set[tuple[str, str]]:

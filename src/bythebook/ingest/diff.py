@@ -20,7 +20,17 @@ from bythebook.index import Passage, PassageStore
 from bythebook.index.catalog import Catalog, ChunkRecord
 from bythebook.index.provider import IndexSnapshot
 from bythebook.retrieval.entries import ENTRIES_VERSION
-from bythebook.sources import Block, Coverage, ExcludedPage, ListedPage, Page, PageSource, SkippedPage, Unreadable
+from bythebook.sources import (
+    Block,
+    Coverage,
+    ExcludedPage,
+    GeneratedPage,
+    ListedPage,
+    Page,
+    PageSource,
+    SkippedPage,
+    Unreadable,
+)
 from bythebook.telemetry import Progress
 
 
@@ -120,6 +130,9 @@ async def diff_sources(
                 changed = await _compare_page(
                     entry, source, book=book, plan=plan, recipe=recipe, fingerprints=fingerprints
                 )
+            except GeneratedPage as exc:
+                plan.coverage[source.name].left_out.append(ExcludedPage(entry.path, str(exc)))
+                continue
             except Unreadable as exc:
                 plan.coverage[source.name].skipped.append(SkippedPage(entry.path, str(exc)))
                 continue

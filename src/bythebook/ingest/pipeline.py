@@ -7,6 +7,7 @@ generation of the index.
 import asyncio
 import json
 import shutil
+import sqlite3
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
 from contextlib import ExitStack, aclosing, closing
@@ -164,6 +165,7 @@ async def ingest(context: IngestContext, sources: Sequence[PageSource], *, prune
     started = time.perf_counter()
     with span("ingest"), context.generations.writing():
         context.generations.sweep()
+        context.generations.reserve(0)
         with ExitStack() as stack:
             diff = _open_diff(context, sources, stack, prune=prune, rebuild=rebuild)
             generation, embedded = await _run_diff(diff, prune=prune)
@@ -233,7 +235,7 @@ def _check_rebuild_sources(generations: Generations, sources: Sequence[PageSourc
     try:
         with generations.reading() as folder, closing(Catalog.open(folder / CATALOG_FILE)) as catalog:
             known = catalog.page_counts()
-    except BookError:
+    except (BookError, sqlite3.Error):
         return  # There is no book, or it is damaged. A rebuild repairs it.
     given = {source.name for source in sources}
     if others := [name for name in known if name not in given]:
@@ -321,6 +323,8 @@ def _make_report(
 
 
 _COPY_BATCH = 512
+_BYTES_PER_CHUNK = 10_000
+"""About what a chunk takes on disk: its text twice, its vector and its terms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,6 +347,7 @@ class GenerationDraft:
         removed: Sequence[Passage],
     ) -> str:
         """Write the changes and the passages, and make the result current. Returns the name of the generation."""
+        self.generations.reserve(len(changes.added) * _BYTES_PER_CHUNK)
         folder = await asyncio.to_thread(self._folder)
         bm25 = await asyncio.to_thread(self._write_catalog, folder / CATALOG_FILE, plan, changes, removed)
         store = await self._store(folder / SHARD_FOLDER, bm25, changes)

@@ -37,6 +37,10 @@ class GenerationResult:
     text: str = ""
     searches: int = 0
     tokens_used: int = 0
+    tokens_estimated: bool = False
+    """Whether the tokens were counted here, because the provider sent no figures."""
+    tool_calls: list[tuple[str, str, str]] = field(default_factory=list)
+    """The id, the arguments and the response of each tool call."""
     finish_reason: str = ""
     passages_left_out: int = 0
     exchanges_left_out: int = 0

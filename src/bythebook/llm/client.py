@@ -21,6 +21,7 @@ from openai.types.responses import ResponseCompletedEvent
 
 from bythebook.errors import BookError, InputError, ProviderError
 from bythebook.llm import GenerationStarted, agents_sdk
+from bythebook.llm.context_budget import count_tokens
 from bythebook.llm.providers import Provider
 from bythebook.llm.search_tool import FORMER_NAME, NAME
 from bythebook.telemetry import metric
@@ -35,6 +36,8 @@ ATTEMPTS = 3
 """The limit of calls to the provider for one answer, over all causes of failure."""
 
 _DONE = "[DONE]"
+_REPEATED = 2_000
+"""Characters: more than any rule or table border of a book."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,13 @@ class ModelReply:
             )
             for _, call in sorted(self.calls.items())
         ]
+
+
+def is_repetition(text: str) -> bool:
+    """Whether the end of a text only repeats one short piece: a model that fails in this way does not stop."""
+    tail = text[-_REPEATED:]
+    period = tail.find(tail[: _REPEATED // 2], 1)
+    return len(tail) == _REPEATED and period > 0 and tail[period:] == tail[:-period]
 
 
 class ChunkDecoder:
@@ -241,6 +251,7 @@ class TurnModel(Model):
         self._report = report
         self.prompt_tokens = 0
         self.completion_tokens = 0
+        self.tokens_estimated = False
 
     def record_first_token_time(self) -> None:
         """Note that the reader has the first token: only the end of the deadline remains."""
@@ -265,12 +276,21 @@ class TurnModel(Model):
                     async for chunk in chunks:
                         if text := reply.add_chunk(chunk):
                             yield text
+                        if text and is_repetition(reply.text):
+                            reply.finish_reason = "length"
+                            break
             except BookError as error:
                 if not (reply.text and error.recoverable and attempts.left and self._deadline.left()):
                     raise
                 yield GenerationStarted()
             else:
                 break
+        if not reply.prompt_tokens + reply.completion_tokens:
+            self.tokens_estimated = True
+            reply.prompt_tokens = count_tokens(json.dumps(request, ensure_ascii=False))
+            reply.completion_tokens = count_tokens(reply.text) + sum(
+                count_tokens(call.name + call.arguments) for call in reply.tool_calls
+            )
         metric("tokens", reply.prompt_tokens, kind="prompt")
         metric("tokens", reply.completion_tokens, kind="completion")
         self.prompt_tokens += reply.prompt_tokens

@@ -57,6 +57,7 @@ class AgentConfig:
     retrieval_mode: Mode = "auto"
     max_history: int = _number(20, least=1, most=100)
     max_conversation_turns: int = 50
+    excerpt_characters: int = _number(0, least=0, most=100_000)
     cohere_api_key: str = _key()
     qdrant_url: str = ""
     qdrant_api_key: str = _key()
@@ -66,12 +67,16 @@ class AgentConfig:
     first_token_seconds: float = _number(5.0, least=0.1, most=3600.0)
     answer_seconds: float = _number(30.0, least=0.1, most=3600.0)
     verbose: bool = False
+    """Log everything to standard error."""
 
     def __post_init__(self) -> None:
         for flaw in self._flaws():
             raise ConfigurationError(flaw)
 
     def _flaws(self) -> Iterator[str]:
+        for name in ("max_tokens", "context_window", "retrieval_top_k", "max_history", "max_conversation_turns"):
+            if type(getattr(self, name)) is not int:
+                yield f"{name} must be a whole number, not {getattr(self, name)!r}."
         for name, (least, most) in BOUNDS.items():
             if not least <= getattr(self, name) <= most:
                 yield f"{name} must be from {least} to {most}, not {getattr(self, name)}."

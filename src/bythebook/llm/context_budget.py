@@ -1,10 +1,11 @@
 """The context budget: which passages and exchanges fit into the model's window, counted in exact tokens."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache, lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from bythebook.conversations.followups import Exchange
+from bythebook.embeddings.tokens import token_counter
 from bythebook.errors import ContextOverflow
 from bythebook.retrieval import RetrievalResult
 
@@ -42,18 +43,10 @@ class FittedContext:
     """The size of the whole prompt."""
 
 
-@cache
-def _encoding() -> object:
-    from rs_bpe.bpe import openai  # type: ignore[import-not-found]
-
-    return openai.o200k_base()
-
-
 @lru_cache(_CACHE_SIZE)
 def count_tokens(text: str) -> int:
     """The number of tokens in `text`."""
-    counted: int = _encoding().count(text)  # type: ignore[attr-defined]
-    return counted
+    return token_counter("o200k_base")(text)
 
 
 def count_passage_tokens(number: int, result: RetrievalResult) -> int:
@@ -85,7 +78,7 @@ def fit_context(
             f"the question needs {fixed} tokens and the answer {budget.answer}, but the model reads {budget.window}. "
             "Ask a shorter question, or raise context_window."
         )
-    fitting_passages, used = _best(passages, min(budget.context, room))
+    fitting_passages, used = fit_passages(passages, min(budget.context, room))
     fitting_history, history_tokens = _latest(history, min(budget.history, room - used))
     return FittedContext(
         passages=fitting_passages,
@@ -96,11 +89,17 @@ def fit_context(
     )
 
 
-def _best(passages: Sequence[Numbered], room: int) -> tuple[tuple[Numbered, ...], int]:
+def fit_passages(passages: Sequence[Numbered], room: int) -> tuple[tuple[Numbered, ...], int]:
+    """The best passages that fit, and their tokens. A passage that is larger than the whole room is cut."""
     kept: list[Numbered] = []
     used = 0
-    for number, result in passages:
-        tokens = count_passage_tokens(number, result)
+    for number, passage in passages:
+        result = passage
+        while (tokens := count_passage_tokens(number, result)) > room and not kept:
+            text = result.text[: min(len(result.text) - 1, len(result.text) * room // tokens)].rstrip()
+            if not text:
+                return (), 0
+            result = replace(result, text=text)
         if used + tokens > room:
             break
         kept.append((number, result))

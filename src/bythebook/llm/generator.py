@@ -3,7 +3,7 @@
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agents import Agent, FunctionTool, MaxTurnsExceeded, ModelBehaviorError, RunConfig, Runner, RunResultStreaming
@@ -17,7 +17,7 @@ from bythebook.errors import BookError, ConfigurationError, InputError
 from bythebook.llm import GenerationResult, GenerationStarted, prompts, search_tool
 from bythebook.llm.client import ChatEndpoint, ModelReply, TurnModel
 from bythebook.llm.config import AgentConfig
-from bythebook.llm.context_budget import ContextBudget, FittedContext, count_passage_tokens, count_tokens, fit_context
+from bythebook.llm.context_budget import ContextBudget, FittedContext, count_tokens, fit_context, fit_passages
 from bythebook.retrieval import RetrievalResult
 from bythebook.upstream.client import CallReport, ignore_report
 from bythebook.upstream.deadline import Deadline
@@ -43,6 +43,10 @@ class AnswerGenerator:
                 f"system_prompt is too long: with the rules it has {tokens} tokens, and {room} are for both."
             )
         self._calls_tools = endpoint.provider.calls_tools
+
+    def with_system_prompt(self, system_prompt: str) -> "AnswerGenerator":
+        """The same model with other instructions of the author."""
+        return AnswerGenerator(replace(self._config, system_prompt=system_prompt), self._endpoint)
 
     @property
     def model(self) -> str:
@@ -74,7 +78,8 @@ class AnswerGenerator:
             system = self.instructions + prompts.SEARCH
             fitted = fit_context(budget, system=system, question=question, passages=(), history=history)
             _record_left_out(result, fitted)
-            tool = SearchToolHandler(search, result, room=budget.context).tool()
+            handler = SearchToolHandler(search, result, budget.context, self._config.excerpt_characters)
+            tool = make_tool(handler.answer_and_record)
             agent: Agent[None] = Agent(name="book", instructions=system, tools=[tool], model=model)
             async with self._run_agent(agent, prompts.with_tool(fitted.history, question)) as run:
                 async for event in run.stream_events():
@@ -102,6 +107,7 @@ class AnswerGenerator:
                         model.record_first_token_time()
                     yield part
         result.tokens_used = model.prompt_tokens + model.completion_tokens
+        result.tokens_estimated = model.tokens_estimated
         yield result
 
     @asynccontextmanager
@@ -126,8 +132,8 @@ class AnswerGenerator:
 
     async def rewrite_question(
         self, question: str, history: Sequence[Exchange], *, deadline: Deadline
-    ) -> tuple[StandaloneQuestion, int]:
-        """Rewrite a follow-up as a standalone question. Return it with the tokens used.
+    ) -> tuple[StandaloneQuestion, int, bool]:
+        """Rewrite a follow-up as a standalone question. Return it with the tokens used, and whether they are estimated.
 
         One short call without retries. If it fails, the local rule rewrites the question: the reader waits for the
         answer, not for this.
@@ -135,7 +141,7 @@ class AnswerGenerator:
         budget = min(REWRITE_BUDGET, self._config.context_window - REWRITE_TOKENS)
         messages = rewrite_messages(question, history, count=count_tokens, budget=budget)
         if sum(count_tokens(message.content) for message in messages) > budget:
-            return make_standalone(question, history), 0
+            return make_standalone(question, history), 0, False
         model = TurnModel(self._endpoint, deadline=deadline, report=ignore_report, attempts=1)
         reply = ""
         options = {"temperature": 0.0, "max_tokens": REWRITE_TOKENS}
@@ -146,7 +152,8 @@ class AnswerGenerator:
                     reply = part.text if isinstance(part, ModelReply) else reply
         except BookError:
             reply = ""
-        return parse_rewrite(reply, question, history), model.prompt_tokens + model.completion_tokens
+        used = model.prompt_tokens + model.completion_tokens
+        return parse_rewrite(reply, question, history), used, model.tokens_estimated
 
     def _budget(self) -> ContextBudget:
         """The default shares of the window, scaled down if the model's window is smaller."""
@@ -175,6 +182,17 @@ def _unwrap_error(exc: BaseException) -> BaseException:
     return exc
 
 
+def make_tool(invoke: Callable[[Any, str], Awaitable[str]]) -> FunctionTool:
+    """The search tool for the Agents SDK."""
+    return FunctionTool(
+        name=search_tool.NAME,
+        description=search_tool.DESCRIPTION,
+        params_json_schema=search_tool.SCHEMA,
+        on_invoke_tool=invoke,
+        strict_json_schema=False,
+    )
+
+
 @dataclass(slots=True)
 class SearchToolHandler:
     """Handles the model's tool calls, as many searches and as many passages as the budget allows."""
@@ -183,40 +201,37 @@ class SearchToolHandler:
     result: GenerationResult
     room: int
     """The tokens left for passages."""
+    excerpt_characters: int = 0
+    most_searches: int = MOST_SEARCHES
 
-    def tool(self) -> FunctionTool:
-        return FunctionTool(
-            name=search_tool.NAME,
-            description=search_tool.DESCRIPTION,
-            params_json_schema=search_tool.SCHEMA,
-            on_invoke_tool=self._handle,
-            strict_json_schema=False,
-        )
+    async def answer_and_record(self, context: Any, arguments: str) -> str:
+        """The response to a tool call, which is kept for the conversation."""
+        response = await self.answer(context, arguments)
+        self.result.tool_calls.append((context.tool_call_id, arguments, response))
+        return response
 
-    async def _handle(self, _context: Any, arguments: str) -> str:
+    async def answer(self, _context: Any, arguments: str) -> str:
+        """The response to a tool call, as JSON."""
         started = time.perf_counter()
         try:
             wanted = search_tool.SearchArguments.parse(arguments)
         except InputError as error:
             # The model gets the error message to correct itself. Failures of the search itself are raised.
             return search_tool.RetrievalToolResponse(error=error.code, message=str(error)).to_json()
-        if self.result.searches >= MOST_SEARCHES:
+        if self.result.searches >= self.most_searches:
             message = "No more searches. Answer from what you have."
             return search_tool.RetrievalToolResponse(query=wanted.query, message=message).to_json()
         self.result.searches += 1
         passages = self._fit(self.result.passages.number(await self.search(wanted)))
         elapsed = time.perf_counter() - started
         return search_tool.RetrievalToolResponse(
-            search_tool.describe_passages(passages), query=wanted.query, execution_time=elapsed
+            search_tool.describe_passages(passages, longest=self.excerpt_characters),
+            query=wanted.query,
+            execution_time=elapsed,
         ).to_json()
 
-    def _fit(self, passages: Sequence[tuple[int, RetrievalResult]]) -> list[tuple[int, RetrievalResult]]:
-        fitting: list[tuple[int, RetrievalResult]] = []
-        for number, result in passages:
-            tokens = count_passage_tokens(number, result)
-            if tokens <= self.room:
-                self.room -= tokens
-                fitting.append((number, result))
-            else:
-                self.result.passages_left_out += 1
+    def _fit(self, passages: Sequence[tuple[int, RetrievalResult]]) -> tuple[tuple[int, RetrievalResult], ...]:
+        fitting, used = fit_passages(passages, self.room)
+        self.room -= used
+        self.result.passages_left_out += len(passages) - len(fitting)
         return fitting

@@ -5,7 +5,9 @@ from typing import Any
 
 from bythebook.answers.prompt_leak import DECLINE
 from bythebook.answers.refusal import is_unanswered
+from bythebook.conversations import Message
 from bythebook.conversations.followups import Exchange
+from bythebook.conversations.openai_format import parse_message
 from bythebook.conversations.small_talk import find_small_talk
 from bythebook.retrieval import RetrievalResult
 
@@ -66,6 +68,18 @@ def _history_messages(history: Sequence[Exchange]) -> list[dict[str, Any]]:
             {"role": "assistant", "content": exchange.answer},
         )
     ]
+
+
+def read_history(messages: Iterable[Mapping[str, Any]]) -> tuple[Exchange, ...]:
+    """The exchanges in messages of the OpenAI chat API, validated by the rules for recorded conversations."""
+    parsed = [parse_message(message) for message in messages]
+    history = build_history(
+        (each["role"], each["content"].strip() if each["role"] == "user" else each["content"], ()) for each in parsed
+    )
+    for exchange in history:
+        Message("user", exchange.question)
+        Message("assistant", exchange.answer)
+    return history
 
 
 def build_history(messages: Iterable[ChatMessage]) -> tuple[Exchange, ...]:

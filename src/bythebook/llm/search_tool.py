@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from bythebook.errors import InputError
@@ -17,21 +18,7 @@ DESCRIPTION = (
 )
 _LONGEST_QUERY = 1000
 
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "query": {"type": "string", "description": "What to look for, as a complete question or phrase."},
-        "top_k": {"type": "integer", "minimum": 1, "maximum": 10, "description": "How many passages, 5 by default."},
-        "threshold": {"type": "number", "minimum": 0, "maximum": 1, "description": "The least similarity."},
-        "filters": {
-            "type": "object",
-            "properties": {name: {"type": "string"} for name in ("module", "chapter", "url_prefix")},
-            "additionalProperties": False,
-        },
-    },
-    "required": ["query"],
-    "additionalProperties": False,
-}
+SCHEMA: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_bytes())
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +68,9 @@ def _threshold(data: dict[str, Any]) -> float:
 
 def _filters(data: dict[str, Any]) -> Filters:
     value = data.get("filters") or {}
-    known = {"module", "chapter", "url_prefix"}
-    if not isinstance(value, dict) or set(value) - known or not all(isinstance(v, str) for v in value.values()):
+    if not isinstance(value, dict):
         raise InputError("'filters' must be an object with texts for module, chapter or url_prefix")
-    return Filters(**value)
+    return Filters.from_mapping(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,8 @@ class ToolArguments(BaseModel):
     url_prefix: _Filter = Field(default="", description="Search only in pages whose URL has this prefix.")
 
     def request(self) -> AgentRequest:
-        return AgentRequest(self.query, top_k=self.top_k, filters=Filters(self.module, self.chapter, self.url_prefix))
+        filters = Filters(self.module, self.chapter, self.url_prefix)
+        return AgentRequest(self.query, top_k=self.top_k, filters=filters, store=False)
 
 
 class PassageResult(BaseModel):

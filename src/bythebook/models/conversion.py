@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping
 
-from bythebook.models import ENTAILMENT_TOKENS, GRANITE, MINILM, RERANKER, ModelSpec
+from bythebook.models import GRANITE, MINILM, RERANKER, ModelSpec
 from bythebook.models.install import CONSTANTS, GRAPH, TOKENIZER
 from bythebook.models.onnx_graph import (
     Architecture,
+    Arithmetic,
     Encoder,
-    Float32Arithmetic,
     GraphBuilder,
     Int8Arithmetic,
     OnnxGraph,
@@ -36,7 +36,6 @@ GRANITE_SHAPE = Architecture(
 )
 """The columns whose activations are up to 80 times the typical column's, found on the texts of three collections."""
 CROSS_ENCODER_SHAPE = Architecture(layers=12, max_tokens=512, separator=SEPARATOR)
-ENTAILMENT_SHAPE = Architecture(layers=12, max_tokens=ENTAILMENT_TOKENS, separator=SEPARATOR)
 
 
 def convert(spec: ModelSpec, files: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -77,7 +76,7 @@ def embedding_graph(
     shape: Architecture,
     *,
     pool: str,
-    arithmetic: type[Int8Arithmetic] | type[Float32Arithmetic] = Int8Arithmetic,
+    arithmetic: Callable[..., Arithmetic] = Int8Arithmetic,
 ) -> OnnxGraph:
     """A graph from token ids to a unit vector: the first state, or the mean of all."""
     graph = GraphBuilder(constants_file=CONSTANTS)
@@ -98,21 +97,3 @@ def reranker_graph(weights: Weights, shape: Architecture) -> OnnxGraph:
     pooled = graph.add("Tanh", encoder.linear(encoder.first_state(encoder.hidden_states()), "pooler.dense"))
     logit = graph.add("Reshape", encoder.linear(pooled, "classifier"), graph.integers(1))
     return graph.finish({"rank": (logit, [1])})
-
-
-def entailment_graph(
-    weights: Weights,
-    *,
-    shape: Architecture = ENTAILMENT_SHAPE,
-    arithmetic: type[Int8Arithmetic] | type[Float32Arithmetic] = Int8Arithmetic,
-) -> OnnxGraph:
-    """A graph from the token ids of a claim and a quote to the log-odds that the quote supports the claim."""
-    graph = GraphBuilder(constants_file=CONSTANTS)
-    encoder = Encoder(weights, shape, arithmetic(graph, heads=shape.heads))
-    pooled = graph.add("Tanh", encoder.linear(encoder.first_state(encoder.hidden_states()), "pooler.dense"))
-    logits = encoder.linear(pooled, "classifier")
-    supported = graph.add("Slice", logits, *map(graph.integers, (0, 1, 1)))
-    others = graph.add("ReduceLogSumExp", graph.add("Slice", logits, *map(graph.integers, (1, 3, 1))), keepdims=0)
-    return graph.finish(
-        {"support": (graph.add("Sub", graph.add("Reshape", supported, graph.integers(1)), others), [1])}
-    )

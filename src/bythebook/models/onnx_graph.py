@@ -52,7 +52,7 @@ class Architecture:
 
 
 class Arithmetic(Protocol):
-    """The operations that the two kinds of graphs implement differently."""
+    """The operations that graphs of integers and of floats implement differently."""
 
     graph: GraphBuilder
 
@@ -61,26 +61,8 @@ class Arithmetic(Protocol):
     def attention(self, values: str, matrix: Array, bias: Array) -> str: ...
 
 
-class Float32Arithmetic:
-    """Slow and large: the reference for the other."""
-
-    def __init__(self, graph: GraphBuilder, *, heads: int) -> None:
-        self.graph = graph
-        self._heads = heads
-
-    def embed_words(self, table: Array, ids: str) -> str:
-        return self.graph.add("Gather", self.graph.constant(table), ids)
-
-    def dense(self, values: str, matrix: Array, *, exact: Sequence[int] = ()) -> str:  # noqa: ARG002 - all are exact
-        return self.graph.add("MatMul", values, self.graph.constant(matrix))
-
-    def attention(self, values: str, matrix: Array, bias: Array) -> str:
-        constant = self.graph.constant
-        return self.graph.add_fused("Attention", values, constant(matrix), constant(bias), num_heads=self._heads)
-
-
 class Int8Arithmetic:
-    """Products of bytes, a quarter of the size."""
+    """Products of bytes: a quarter of the size of floats."""
 
     def __init__(self, graph: GraphBuilder, *, heads: int) -> None:
         self.graph = graph

@@ -4,7 +4,7 @@ import json
 import re
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from bythebook.models.runtime import load_tokenizer
 
@@ -15,13 +15,6 @@ _SIGNS, _MARKS = "→←×≤≥≈°", "–—‘’“”…•·«»"
 _WORD = re.compile(rf"[a-z0-9{_SIGNS}]+|[^a-z0-9{_SIGNS}\s]")
 _PLAIN = re.compile(rf"[\t\n\r\x20-\x7e{_SIGNS}{_MARKS}]*")
 _WHITESPACE = re.compile(r"[ \t\r\n]+")
-
-
-class Tokens(NamedTuple):
-    """The tokens of a text, each with the range of the text that it stands for."""
-
-    ids: list[int]
-    ranges: list[tuple[int, int]]
 
 
 class WordPieceTokenizer:
@@ -51,18 +44,6 @@ class WordPieceTokenizer:
         """The number of tokens. It is cheap, because most words are in the cache."""
         # Only characters that the tokenizer treats as whitespace separate words.
         return sum(map(self._count_word, _WHITESPACE.split(text)))
-
-    def locate(self, text: str) -> Tokens:
-        """The tokens with their places. All pieces of a word have the place of the word."""
-        if not self._is_plain(text):
-            encoded = self._encode(text)
-            return Tokens(list(encoded.ids), list(encoded.offsets))
-        found = Tokens([], [])
-        for match in _WORD.finditer(text.lower()):
-            pieces = self._word(match[0])
-            found.ids.extend(pieces)
-            found.ranges.extend([match.span()] * len(pieces))
-        return found
 
     def _is_plain(self, text: str) -> bool:
         return bool(_PLAIN.fullmatch(text)) and not ("[" in text and any(token in text for token in self._special))

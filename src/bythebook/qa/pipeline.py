@@ -21,15 +21,15 @@ from bythebook.answers import (
 from bythebook.answers.extractive import AnswerReader, ExtractiveAnswer, compose_answer, find_near
 from bythebook.answers.refusal import CLARIFY
 from bythebook.concurrency import fair_yield
-from bythebook.errors import BookError
+from bythebook.errors import BookError, DeadlineExceeded, Unavailable
 from bythebook.llm import GenerationResult, GenerationStarted
 from bythebook.qa.instrumentation import instrument
 from bythebook.qa.request import RequestContext, Stage, StageTimer
-from bythebook.qa.suggestions import propose_questions
-from bythebook.qa.turn_recorder import TurnContext, TurnRecorder
+from bythebook.qa.turn_recorder import TurnContext, TurnRecorder, record_first_turn
 from bythebook.retrieval.entries import look_up, put_first
 from bythebook.retrieval.evidence import Evidence, score_evidence
 from bythebook.retrieval.retriever import Retrieval, Retriever, pin_chunk, selection_result
+from bythebook.telemetry import log
 from bythebook.upstream.deadline import Deadline
 
 if TYPE_CHECKING:
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
 _REWRITE_SHARE = 0.3
 """The share of the time to the first token that a model may use to rewrite a follow-up."""
-_SUGGESTED = 3
-"""The number of questions in the reply to small talk."""
 
 
 async def no_generator() -> AnswerGenerator | None:
@@ -73,6 +71,15 @@ async def no_conversations() -> Conversations | None:
     return None
 
 
+async def read_answer(events: AsyncGenerator[Event]) -> AgentResponse:
+    """The answer at the end of a stream."""
+    async with aclosing(events):
+        async for event in events:
+            if isinstance(event, AnswerCompleted):
+                return event.response
+    raise AssertionError("a stream ends with an answer or an error")
+
+
 @dataclass(frozen=True, slots=True)
 class AnswerPipeline:
     """Answers questions from the index, in the book's own sentences or with a model. Built once for each book."""
@@ -86,21 +93,17 @@ class AnswerPipeline:
     open_entailment: Callable[[], Awaitable[CrossEncoder | None]] = no_entailment
     """Opens the model that proves the sentences of a model. Quoted answers do not need it."""
     open_conversations: Callable[[], Awaitable[Conversations | None]] = no_conversations
-    """Opens the database for the first question that has a session."""
+    """Opens the database for the first question that is stored."""
     answer_log: AnswerLog | None = None
     suggest_questions: Callable[[], Awaitable[tuple[str, ...]]] = no_questions
     """Questions that the book answers, for the reply to small talk."""
 
     async def ask(self, request: AgentRequest, *, user_id: str = "", history: Sequence[Exchange] = ()) -> AgentResponse:
         """The answer, without the events before it."""
-        async with aclosing(self.stream(request, user_id=user_id, history=history)) as events:
-            async for event in events:
-                if isinstance(event, AnswerCompleted):
-                    return event.response
-        raise AssertionError("a stream ends with an answer or an error")
+        return await read_answer(self.stream(request, user_id=user_id, history=history))
 
     async def stream(
-        self, request: AgentRequest, *, user_id: str = "", history: Sequence[Exchange] = ()
+        self, request: AgentRequest, *, user_id: str = "", history: Sequence[Exchange] = (), system_prompt: str = ""
     ) -> AsyncGenerator[Event]:
         """Yield the events of a question. The last one is AnswerCompleted; the answer is recorded before it.
 
@@ -108,6 +111,7 @@ class AnswerPipeline:
         """
         # Every word of a model passes this generator. Steps below it return values, so that it remains the only one.
         generator = await self.open_generator()
+        generator = generator.with_system_prompt(system_prompt) if generator and system_prompt else generator
         conversations = await self.open_conversations() if request.session_id is not None else None
         timer = StageTimer(Deadline.after(self.config.answer_seconds, first_token=self.config.first_token_seconds))
         with instrument(request, timer) as observe:
@@ -142,9 +146,10 @@ class AnswerPipeline:
                                             yield observe(event)
                             response = await self._verify(context, draft.result, generator)
                     response = turn.attach_turn(response)
-                if recorder is not None:
-                    async with timer.limit(Stage.REMEMBERING):
-                        await recorder.record_answer(response, context)
+                if not context.first_token_ms:
+                    # Every answer is streamed, also one that is complete at once.
+                    yield observe(TextDelta(response.answer))
+                response = await self._record(response, context, recorder, user_id)
             yield observe(StateChanged(State.COMPLETED))
             if self.answer_log is not None:
                 # Small talk is no question: it may be rated, but is never a gap.
@@ -159,6 +164,30 @@ class AnswerPipeline:
                 snapshot = await stack.enter_async_context(self.index_provider.snapshot())
             yield snapshot
 
+    async def _record(
+        self, response: AgentResponse, context: RequestContext, recorder: TurnRecorder | None, user_id: str
+    ) -> AgentResponse:
+        """Store the answer, in its session or as the first turn of a new one.
+
+        If the database fails, the reader gets the first answer without a session.
+        """
+        try:
+            async with context.timer.limit(Stage.REMEMBERING):
+                if recorder is not None:
+                    await recorder.record_answer(response, context)
+                    return response
+                if not context.request.store:
+                    return response
+                conversations = await self.open_conversations()
+                if conversations is None:
+                    return response
+                return await record_first_turn(conversations, self.config, response, context, user_id=user_id)
+        except (DeadlineExceeded, Unavailable) as error:
+            if recorder is not None:
+                raise
+            log("session_not_stored", error=error.code)
+            return response
+
     async def _resolve_followup(self, context: RequestContext, generator: AnswerGenerator | None) -> None:
         """Rewrite a follow-up as a standalone question: with the model if there is one, else by a rule."""
         if not context.history or context.small_talk:
@@ -171,7 +200,7 @@ class AnswerPipeline:
         if generator is not None and self.config.followups != "rule" and not resolved:
             async with context.timer.limit(Stage.UNDERSTANDING):
                 answered = [exchange for exchange in context.history if exchange.answered]
-                standalone, context.rewrite_tokens = await generator.rewrite_question(
+                standalone, context.rewrite_tokens, context.tokens_estimated = await generator.rewrite_question(
                     question, answered, deadline=context.timer.deadline.fraction(_REWRITE_SHARE)
                 )
         context.use_standalone(standalone)
@@ -181,10 +210,10 @@ class AnswerPipeline:
         if context.small_talk is None:
             return context.finish(Outcome.CLARIFY, CLARIFY)
         # Checking that the book answers them may take longer than the reader waits.
-        questions = propose_questions(context.snapshot)[:_SUGGESTED]
+        questions: tuple[str, ...] = ()
         with suppress(BookError):
             async with context.timer.limit(Stage.SEARCHING):
-                questions = (await self.suggest_questions())[:_SUGGESTED] or questions
+                questions = await self.suggest_questions()
         return context.finish(Outcome.CLARIFY, context.small_talk.reply(questions), questions=questions)
 
     async def _retrieve_passages(self, context: RequestContext) -> None:
@@ -227,9 +256,12 @@ class AnswerPipeline:
     async def _retrieve(
         self, context: RequestContext, query: str, top_k: int, filters: Filters, *, also: tuple[str, ...] = ()
     ) -> Retrieval:
-        return await self.retriever.retrieve(
+        found = await self.retriever.retrieve(
             context.snapshot, query, top_k=top_k, filters=filters, extra_queries=also, stage_timeout=context.timer.limit
         )
+        context.nearest = found.context.results
+        threshold = self.config.retrieval_threshold
+        return found if threshold == "auto" else replace(found, context=found.context.drop_below(threshold))
 
     async def _covers_question(self, context: RequestContext) -> bool:
         """Whether the book covers the question. Passages are scored only until the answer to this is certain."""
@@ -254,7 +286,7 @@ class AnswerPipeline:
         if answer is not None:
             return context.finish_extractive(answer)
         async with context.timer.limit(Stage.WEIGHING):
-            return context.refuse(find_near(_answer_reader(context), context.found))
+            return context.refuse(find_near(_answer_reader(context), context.found or context.nearest))
 
     def _covers(self, context: RequestContext, evidence: Evidence) -> bool:
         """Whether the evidence is enough for an answer: by the calibrated rule, or by the configured cosine."""
@@ -348,7 +380,7 @@ class _Draft:
 def _recorder(
     conversations: Conversations | None, request: AgentRequest, user_id: str, timer: StageTimer
 ) -> TurnRecorder | None:
-    """The recorder of the request's turn. A question without a session leaves nothing behind."""
+    """The recorder of the turn of a question in an existing session."""
     if conversations is None or request.session_id is None:
         return None
     return TurnRecorder(conversations, session_id=request.session_id, user_id=user_id, timer=timer)

@@ -126,10 +126,13 @@ class RequestContext:
     certain: bool = False
     """Whether no other section can answer better than these."""
     rewrite_tokens: int = 0
+    tokens_estimated: bool = False
     _unclear: bool = False
     retrieval: Retrieval | None = None
     evidence: Evidence | None = None
     found: tuple[RetrievalResult, ...] = ()
+    nearest: tuple[RetrievalResult, ...] = ()
+    """What was found before a threshold was applied, for the links of a refusal."""
     generation: GenerationResult | None = None
     proof: Proof | None = None
     first_token_ms: float = 0.0
@@ -181,6 +184,8 @@ class RequestContext:
             metadata=self._metadata(),
             suggestions=suggestions,
             questions=questions,
+            retrieval_performed=self.retrieval is not None,
+            retrieved_sources=tuple(result.url for result in self.found),
         )
 
     def finish_extractive(self, answer: ExtractiveAnswer) -> AgentResponse:
@@ -214,4 +219,5 @@ class RequestContext:
             proof=proof.sentences if proof else (),
             coverage=self.evidence.confidence if self.evidence else None,
             proven=round(proof.share, 3) if proof else None,
+            tokens_estimated=self.tokens_estimated or bool(generation and generation.tokens_estimated),
         )

@@ -7,11 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bythebook.answers import AgentResponse
+from bythebook.answers.extractive import MODEL
 from bythebook.concurrency import spawn_background_task
-from bythebook.conversations import Conversations, ConversationTurn
+from bythebook.conversations import Conversation, Conversations, ConversationTurn, Message, ToolCall
 from bythebook.conversations.followups import Exchange
-from bythebook.errors import BookError, InputError
-from bythebook.llm.prompts import build_history
+from bythebook.errors import BookError
+from bythebook.llm.config import AgentConfig
+from bythebook.llm.prompts import build_history, build_instructions
+from bythebook.llm.search_tool import NAME as SEARCH_TOOL
 from bythebook.qa.request import RequestContext, StageTimer
 from bythebook.retrieval import RetrievalResult
 from bythebook.serialization import to_json
@@ -51,7 +54,7 @@ class TurnRecorder:
     async def begin(self, question: str, *, most_turns: int) -> TurnContext:
         """Begin the turn once the earlier turns of the conversation have ended."""
         beginning = spawn_background_task(
-            self._conversations.begin_turn(self._session_id, question, user_id=self._user_id)
+            self._conversations.begin_turn(self._session_id, question, user_id=self._user_id, most_turns=most_turns)
         )
         try:
             turn, conversation = await asyncio.shield(beginning)
@@ -60,9 +63,6 @@ class TurnRecorder:
             if not beginning.cancel() and not beginning.cancelled() and not beginning.exception():
                 spawn_background_task(self._fail(beginning.result()[0], "cancelled"))
             raise
-        if turn.number > most_turns:
-            await self._fail(turn, InputError.code)
-            raise InputError(f"this conversation has had its {most_turns} turns. Start a new one.")
         self._turn = turn
         messages = ((message.role, message.content, message.citations) for message in conversation.window())
         return TurnContext(build_history(messages), turn)
@@ -82,28 +82,62 @@ class TurnRecorder:
 
     async def record_answer(self, response: AgentResponse, context: RequestContext) -> None:
         """Record the answer, also if the reader leaves while it is written."""
-        await asyncio.shield(spawn_background_task(self._complete(response, context.query, context.found)))
+        if self._turn is None:
+            raise AssertionError("begin the turn before you record its answer")
+        turn, messages = _complete(self._turn, response, context)
+        await asyncio.shield(spawn_background_task(self._conversations.finish_turn(turn, messages)))
 
     async def _fail(self, turn: ConversationTurn, code: str) -> None:
         await self._conversations.finish_turn(turn.fail(code, duration_seconds=self._seconds()), [])
 
-    async def _complete(self, response: AgentResponse, question: str, found: Sequence[RetrievalResult]) -> None:
-        from bythebook.conversations import Message
-        from bythebook.llm.context_budget import count_tokens
-
-        if self._turn is None:
-            raise AssertionError("begin the turn before you record its answer")
-        record = to_json(replace(response, sources=()))
-        completed = self._turn.complete(
-            record, retrieval_results=tuple(found), duration_seconds=self._seconds(), standalone_question=question
-        )
-        asked = Message("user", self._turn.question).with_token_count(count_tokens)
-        metadata = _display_metadata(response, found)
-        answer = Message("assistant", response.answer, citations=tuple(record["citations"]), metadata=metadata)
-        await self._conversations.finish_turn(completed, [asked, answer.with_token_count(count_tokens)])
-
     def _seconds(self) -> float:
-        return max(self._timer.elapsed_ms() / 1000, _SHORTEST_SECONDS)
+        return _elapsed_seconds(self._timer)
+
+
+def new_conversation(config: AgentConfig, *, user_id: str) -> Conversation:
+    """A conversation that begins with the instructions of the model."""
+    from bythebook.llm.context_budget import count_tokens
+
+    system = Message("system", build_instructions(config.system_prompt)).with_token_count(count_tokens)
+    model = config.provider.model if config.provider else MODEL
+    return Conversation([system], user_id=user_id, model=model, max_history=config.max_history)
+
+
+async def record_first_turn(
+    conversations: Conversations, config: AgentConfig, response: AgentResponse, context: RequestContext, *, user_id: str
+) -> AgentResponse:
+    """Store a new conversation with this answer as its first turn, and return the answer with its id."""
+    conversation = new_conversation(config, user_id=user_id)
+    response = replace(response, session_id=conversation.id)
+    turn = ConversationTurn(conversation.id, 1, context.request.query)
+    await conversations.record(conversation, *_complete(turn, response, context))
+    return response
+
+
+def _complete(
+    turn: ConversationTurn, response: AgentResponse, context: RequestContext
+) -> tuple[ConversationTurn, list[Message]]:
+    """The completed turn and its messages: the question, the tool calls of the model, and the answer."""
+    from bythebook.llm.context_budget import count_tokens
+
+    record = to_json(replace(response, sources=()))
+    completed = turn.complete(
+        record,
+        retrieval_results=context.found,
+        duration_seconds=_elapsed_seconds(context.timer),
+        standalone_question=context.query,
+    )
+    said = [Message("user", turn.question)]
+    for call_id, arguments, answer in context.generation.tool_calls if context.generation else ():
+        said.append(Message("assistant", "", tool_calls=(ToolCall(call_id, SEARCH_TOOL, arguments),)))
+        said.append(Message("tool", answer, tool_call_id=call_id, name=SEARCH_TOOL))
+    metadata = _display_metadata(response, context.found)
+    said.append(Message("assistant", response.answer, citations=tuple(record["citations"]), metadata=metadata))
+    return completed, [message.with_token_count(count_tokens) for message in said]
+
+
+def _elapsed_seconds(timer: StageTimer) -> float:
+    return max(timer.elapsed_ms() / 1000, _SHORTEST_SECONDS)
 
 
 def _display_metadata(response: AgentResponse, found: Sequence[RetrievalResult]) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from urllib.parse import urlsplit
 
 from bythebook.errors import InputError
+from bythebook.index import is_safe_url
 from bythebook.retrieval.text_fragments import build_link, title_with_page
 
 MAX_EXCERPT_CHARACTERS = 200
@@ -46,6 +46,8 @@ class RetrievalResult:
     def __post_init__(self) -> None:
         if not self.text.strip():
             raise InputError("a retrieval result needs text")
+        if not is_safe_url(self.url):
+            raise InputError(f"the URL of a retrieval result is http, https, file or our own urn, not {self.url!r}")
         if not 0.0 <= self.score <= 1.0:
             raise InputError(f"score must be between 0 and 1, not {self.score}")
         if self.position < 1:
@@ -71,8 +73,8 @@ class Citation:
     verified: bool
 
     def __post_init__(self) -> None:
-        if not urlsplit(self.url).scheme:
-            raise InputError(f"a citation needs an absolute URL, not {self.url!r}")
+        if not is_safe_url(self.url):
+            raise InputError(f"a citation needs an absolute URL: http, https, file or our own urn, not {self.url!r}")
         if not 0.0 <= self.score <= 1.0:
             raise InputError(f"score must be between 0 and 1, not {self.score}")
         if self.end - self.start != len(self.quote):
@@ -115,6 +117,11 @@ class RetrievalContext:
         while kept and sum(result.token_count for result in kept) > tokens:
             kept.pop()
         return replace(self, results=tuple(kept))
+
+    def drop_below(self, score: float) -> RetrievalContext:
+        """The results with at least this cosine."""
+        kept = [result for result in self.results if result.score >= score]
+        return replace(self, results=tuple(replace(result, position=at) for at, result in enumerate(kept, start=1)))
 
     def get_citations(self) -> tuple[Citation, ...]:
         """A citation of the whole text of each passage, numbered by position."""

@@ -30,18 +30,23 @@ if TYPE_CHECKING:
     Terms = Callable[[str], frozenset[int]]
 
 NAME_FACT, FRONT_FACT = "book_name", "front_page"
-ENTRIES_VERSION = 1
+ENTRIES_VERSION = 2
 """Incremented when other entries are collected from the same chunk."""
 _MOST_SECTIONS = 3
 _MOST_FETCHED = 48
 _DEFINITION = re.compile(
-    r"(?:(?:an?|the)\s+)?(?P<term>[\w.+#-]+(?:[ -][\w.+#-]+){0,3}?)(?:\s*\((?P<short>[A-Za-z]\w+)\))?,?\s+"
+    r"(?:(?:an?|the)\s+)?(?P<term>[\w.+#-]+(?: [\w.+#-]+){0,3}?)(?:\s*\((?P<short>[A-Za-z]\w+)\))?,?\s+"
     r"(?:is|are|was|were|means|refers\s+to|stands\s+for|denotes)\s+(?:\w+ly\s+)?(?:an?|the|one|any|how|what|when|where)\b",
     re.IGNORECASE,
 )
+_KIND = re.compile(r"\s+(?:\w+ly\s+)?(?:an?|the|one|any|how|what|when|where)\b", re.IGNORECASE)
 _GLOSSARY = re.compile(r"(?:\A|\n\n)(?P<term>[\w.+#-]+(?: [\w.+#-]+){0,3})\n\n(?=[A-Z`\"“])")
 _GLOSSARY_ITEM = re.compile(r"^[-*+] (?P<term>[\w.+#-]+(?: [\w.+#-]+){0,3}): (?=\w+ \w+ \w+)", re.MULTILINE)
 _TABLES = json.loads(Path(__file__).with_suffix(".json").read_bytes())
+_JOINED = re.compile(r"\s+(?:and|or|&)\s+|\s*/\s*")
+"""What joins two names in one heading: "Install and upgrade"."""
+_FEWEST_WORDS = 15
+"""A front with fewer words is a slogan, a badge or a row of links."""
 _NOT_TERMS, _QUESTION_WORDS = (frozenset(_TABLES[name].split()) for name in ("not_terms", "question_words"))
 
 
@@ -69,6 +74,9 @@ _FIRST_QUESTIONS = [
     )
     for row in _TABLES["first_questions"]
 ]
+_NEEDED_WORDS = [
+    (re.compile(row["asks"], re.IGNORECASE), re.compile(row["needs"], re.IGNORECASE)) for row in _TABLES["needed_words"]
+]
 _FRONT_STEMS = {"index": 0.0, "": 0.0, "intro": 1.0, "introduction": 1.0, "overview": 1.2, "readme": 1.5, "home": 0.5}
 _GREETING = re.compile(
     r"^(?:welcome\s+to\s+(?:the\s+)?)|(?:[’']s)?\s+(?:documentation|docs|manual|user\s+guide)\b.*$", re.I
@@ -82,7 +90,7 @@ def entry_key(name: str, terms: Terms) -> str:
 
 def chunk_entries(chunk: Chunk, terms: Terms) -> set[str]:
     """The keys of the names under which this chunk is looked up: its heading, and the terms that it defines."""
-    names = list(chunk.heading_hierarchy[-1:])
+    names = [part for heading in chunk.heading_hierarchy[-1:] for part in (heading, *_JOINED.split(heading))]
     if chunk.chunk_index == 0:
         names += [*chunk.heading_hierarchy[:1], _page_name(chunk.url)]
     keys = {entry_key(strip_number(name), terms) for name in names}
@@ -171,21 +179,32 @@ async def look_up(snapshot: IndexSnapshot, question: str) -> Entries:
         found = await _first_chunks(snapshot, list(ids)[:_MOST_FETCHED], keys=list(keys))
         return Entries(found, subject.covered, subject.certain)
     if subject.front and (url := catalog.get_fact(FRONT_FACT)):
-        ids_of_front = [record.chunk_id for record in catalog.chunks_of_pages([url])][:_MOST_FETCHED]
-        sections = await _first_chunks(snapshot, ids_of_front, keys=[])
+        front = [record.chunk_id for record in catalog.chunks_of_pages([url])][:_MOST_FETCHED]
         definition = definition_pattern(question)
-        defining = [each for each in sections if definition and _defines(each, definition)]
-        return Entries(tuple((defining or sections)[:1]), covered=True, certain=True)
+        # The front may only lead to the pages, and another one define the name.
+        places = (own, entry_key("readme", terms)) if definition else ()
+        named = [chunk for key in places if key for chunk in catalog.chunks_with_entry(key, limit=_MOST_FETCHED)]
+        sections = await _first_chunks(snapshot, list(dict.fromkeys([*front, *named])), keys=[], definition=definition)
+        is_defined = definition is None or any(defines(section.text, definition) for section in sections)
+        return Entries(sections[:1], covered=True, certain=is_defined)
     return Entries()
 
 
-def _defines(result: RetrievalResult, definition: re.Pattern[str]) -> bool:
-    """Whether a sentence of this section says what the question asks for."""
-    return any(definition.match(result.text, span.start, span.end) for span in split_spans(result.text))
+def defines(text: str, definition: re.Pattern[str] | None) -> bool:
+    """Whether a sentence of this text says what kind of thing the question asks for: "is a", not "is split"."""
+    if definition is None:
+        return False
+    found = (definition.match(text, span.start, span.end) for span in split_spans(text))
+    return any(match and (match[0][-2:] not in ("is", "re", "as") or _KIND.match(text, match.end())) for match in found)
+
+
+def find_needed_words(question: str) -> re.Pattern[str] | None:
+    """What an answer to this question must contain, such as a number for a version. None for most questions."""
+    return next((needed for asks, needed in _NEEDED_WORDS if asks.search(question)), None)
 
 
 async def _first_chunks(
-    snapshot: IndexSnapshot, ids: Sequence[str], *, keys: Sequence[str]
+    snapshot: IndexSnapshot, ids: Sequence[str], *, keys: Sequence[str], definition: re.Pattern[str] | None = None
 ) -> tuple[RetrievalResult, ...]:
     """The first chunk of each section of these chunks, in the order of the keys.
 
@@ -197,12 +216,15 @@ async def _first_chunks(
     start = {entry_key(heading, terms) for heading in _FIRST_QUESTIONS[0].headings}
     front = snapshot.catalog.get_fact(FRONT_FACT)
 
-    def place(chunk: Chunk) -> tuple[int, bool, bool, int, str, int]:
+    def place(chunk: Chunk) -> tuple[int | bool | str, ...]:
         headings = chunk.heading_hierarchy
         names = [entry_key(strip_number(name), terms) for name in (*headings[-1:], *headings[:1])]
         found = [keys.index(name) for name in names[: 2 if chunk.chunk_index == 0 else 1] if name in keys]
         near = chunk.url == front or bool(start & set(names[1:]))
+        is_thin = not keys and len(re.findall(r"\b[a-z]{2,}\b", chunk.text)) < _FEWEST_WORDS
         return (
+            not defines(chunk.text, definition),
+            is_thin,
             min(found, default=len(keys)),
             not near,
             chunk.chunk_index > 0,

@@ -38,6 +38,7 @@ _BATCH = 4
 LEAST_LOGIT = -12.0
 """About the least that the reranker gives."""
 _MAX_PASSAGES = 5
+_MOST_LOG_ODDS = 4.0
 
 MAX_TERM_WORDS = 4
 """The longest term of a definition. A longer phrase is about a property, such as the default size of a chunk."""
@@ -66,6 +67,8 @@ class EvidenceFeatures:
     """The reranker's best logit of a passage."""
     span_logit: float = 0.0
     """The reranker's best logit of a span."""
+    span_entailment: float = 0.0
+    """The log-odds of the entailment model for the question and the best span."""
 
 
 class ScoredSpan(NamedTuple):
@@ -109,8 +112,9 @@ class Evidence(NamedTuple):
 # Fitted to three collections together: see docs/quality.md. `python -m bench.fitting refusal` fits them again and
 # evaluates them on a collection that was held out.
 _FEATURES = EvidenceFeatures.__slots__
-READ_RULE = CoverageRule(0.8, EvidenceFeatures(passage_logit=0.48, span_logit=0.22))
-"""For passages that the reranker has read."""
+READ_RULE = CoverageRule(1.2, EvidenceFeatures(passage_logit=0.48, span_logit=0.22, span_entailment=0.43))
+"""For passages that the reranker has read. It says whether a passage is about the question. The entailment model, which
+reads the question like a claim, tells an answer from what only has the same subject."""
 COSINE_RULE = CoverageRule(-17.9, EvidenceFeatures(span_cosine=21.9, passage_overlap=3.7))
 """For passages that it has not read: there is no reranker, or too many questions are answered at once."""
 RULES = f"{READ_RULE} {COSINE_RULE} {MAX_READ_SPANS} {MAX_EMBEDDED_SPANS}"
@@ -143,14 +147,14 @@ async def score_evidence(
     """Compare the best spans with the question: the reranker reads them, or they are embedded.
 
     It stops when the confidence reaches `sure`, for callers that need to know whether the book covers the question
-    but not which spans answer it: each further span can only raise the confidence.
+    but not which spans answer it.
     """
     evidence = lexical_evidence(snapshot, retrieval)
     read = retrieval.reading
     spans = _affordable_spans(evidence.spans, read.budget.block_tokens) if read else evidence.spans[:MAX_EMBEDDED_SPANS]
     features, scored = evidence.features, list[ScoredSpan]()
     for first in range(0, len(spans), _BATCH):
-        if evidence.rule(features) >= sure:
+        if first and evidence.rule(features) >= sure:
             break
         batch = spans[first : first + _BATCH]
         texts = [entry.text for entry in batch]
@@ -161,6 +165,10 @@ async def score_evidence(
                 entry._replace(score=score + PASSAGE_WEIGHT * read.logits.get(entry.result.chunk_id, 0.0))
                 for entry, score in zip(batch, scores, strict=True)
             ]
+            if read.entailment:
+                best = max(scored, key=lambda entry: entry.score)
+                (log_odds,) = await read.entailment.score([(retrieval.context.query, best.text)])
+                features = replace(features, span_entailment=min(max(log_odds, -_MOST_LOG_ODDS), _MOST_LOG_ODDS))
         else:
             question = await embedder.embed_query(retrieval.context.query)
             scores = [float(vector @ question) async for vector in embedder.embed_documents(texts)]

@@ -31,14 +31,15 @@ def _is_inflection_known(word: str, known: Callable[[str], bool]) -> bool:
 def _edits(word: str) -> list[str]:
     """Every word that is one typing error away: two letters swapped, or one omitted, replaced or doubled.
 
-    The first letter is rarely wrong, and a different last letter is usually an inflection.
+    The first letter is rarely wrong, and a different last letter is usually an inflection. In the shortest words, only
+    swapped letters are errors for sure.
     """
     positions = range(1, len(word) - 1)
     swapped = [word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(len(word) - 1)]
     omitted = [word[:at] + letter + word[at:] for at in (*positions, len(word) - 1) for letter in _LETTERS]
     replaced = [word[:at] + letter + word[at + 1 :] for at in positions for letter in _LETTERS]
     doubled = [word[:at] + word[at + 1 :] for at in positions]
-    return [*swapped, *omitted, *replaced, *doubled]
+    return swapped if len(word) == MIN_CORRECTED_LENGTH else [*swapped, *omitted, *replaced, *doubled]
 
 
 def expand_abbreviations(question: str, abbreviations: Mapping[str, str]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import accumulate
@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 from bythebook.chunking import with_headings
 from bythebook.errors import ConfigurationError
-from bythebook.models import RERANKER, install
+from bythebook.models import ENTAILMENT, ENTAILMENT_TOKENS, RERANKER, install
 from bythebook.models.cross_encoder import MAX_TOKENS, open_cross_encoder
+from bythebook.telemetry import log
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -58,6 +59,7 @@ class Reading:
     """What the reranker read for a question, and may still read."""
 
     model: CrossEncoder
+    entailment: CrossEncoder | None
     budget: ReadingBudget
     logits: Mapping[str, float]
     """By chunk id, of the passages that were read."""
@@ -74,14 +76,21 @@ BUDGETS = (
 class Reranker:
     """Reads passages with a cross-encoder, within a budget that depends on how many questions are answered now."""
 
-    def __init__(self, model: CrossEncoder, *, budgets: Sequence[tuple[int, ReadingBudget]] = BUDGETS) -> None:
+    def __init__(
+        self,
+        model: CrossEncoder,
+        *,
+        entailment: CrossEncoder | None = None,
+        budgets: Sequence[tuple[int, ReadingBudget]] = BUDGETS,
+    ) -> None:
         self._model = model
+        self.entailment = entailment
         self._budgets = budgets
         self._active = 0
 
     def without_steps(self) -> Reranker:
         """The same with the full budget for any number of questions, for callers that may take their time."""
-        return Reranker(self._model, budgets=[(sys.maxsize, BUDGETS[0][1])])
+        return Reranker(self._model, entailment=self.entailment, budgets=[(sys.maxsize, BUDGETS[0][1])])
 
     @contextmanager
     def budget(self) -> Iterator[ReadingBudget]:
@@ -117,9 +126,8 @@ class Reranker:
                 [*((read[index], scores[index]) for index in order), *unread], start=1
             )
         )
-        return reranked, Reading(
-            self._model, budget, dict(zip((result.chunk_id for result in read), logits, strict=True))
-        )
+        by_chunk = dict(zip((result.chunk_id for result in read), logits, strict=True))
+        return reranked, Reading(self._model, self.entailment, budget, by_chunk)
 
     def _readable(self, results: Sequence[RetrievalResult], budget: ReadingBudget) -> int:
         """How many of the first results fit into the budget."""
@@ -138,5 +146,21 @@ async def installed_reranker(cache: Path, *, fetch: bool, say: Callable[[str], N
         say(f"{exc} Until then {RERANKER.fallback}.")
         yield None
         return
-    async with open_cross_encoder(model) as encoder:
-        yield Reranker(encoder)
+    async with AsyncExitStack() as stack:
+        entailment = asyncio.create_task(stack.enter_async_context(installed_entailment(cache)))
+        stack.callback(entailment.cancel)
+        encoder = await stack.enter_async_context(open_cross_encoder(model))
+        yield Reranker(encoder, entailment=await entailment)
+
+
+@asynccontextmanager
+async def installed_entailment(cache: Path) -> AsyncIterator[CrossEncoder | None]:
+    """The entailment model; None if its files are missing, which is logged."""
+    try:
+        model = install.find(cache, ENTAILMENT)
+    except ConfigurationError as exc:
+        log("entailment_model_missing", reason=str(exc))
+        yield None
+        return
+    async with open_cross_encoder(model, max_tokens=ENTAILMENT_TOKENS) as encoder:
+        yield encoder

@@ -283,7 +283,7 @@ def to_result(chunk: Chunk, *, position: int, score: float, rerank_score: float)
     return RetrievalResult(**shared, position=position, score=score, rerank_score=rerank_score)
 
 
-URL = "selection:"
+URL = "urn:bythebook:selection"
 TITLE = "Selected text"
 
 

@@ -4,7 +4,7 @@ import re
 from urllib.parse import quote as percent
 
 # Markup at the start of a line in our text that is not text on the rendered page.
-_MARKUP = re.compile(r"^\s*(?:[-*+]\s+|\d+[.)]\s+)|^\s*(?:`{3,}|~{3,}).*$", re.MULTILINE)
+_MARKUP = re.compile(r"^[^\S\n]*+(?:(?:[-*+]|\d++[.)])\s+|(?:`{3,}|~{3,}).*$)", re.MULTILINE)
 _PDF_PAGE = re.compile(r"page=([0-9]+)")
 _MAX_WORDS = 10
 _EDGE_WORDS = 5

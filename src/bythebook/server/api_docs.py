@@ -7,14 +7,16 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from bythebook.answers import AgentResponse, Outcome, ResponseMetadata
-from bythebook.conversations import Conversation, Message
+from bythebook.conversations import Conversation, ConversationSummary, ConversationTurn, Message, TurnState
 from bythebook.errors import InputError
 from bythebook.retrieval import RetrievalContext, RetrievalResult, to_citation
 from bythebook.serialization import to_json
@@ -33,9 +35,9 @@ _LIMITS = {
 }
 
 
-def content_security_policy() -> str:
-    """The Content-Security-Policy of the page: only its own style sheet."""
-    digest = base64.b64encode(hashlib.sha256(_style().encode()).digest()).decode()
+def content_security_policy(style: str) -> str:
+    """The Content-Security-Policy of a page that consists of text and this style sheet."""
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; frame-ancestors 'none'"
 
 
@@ -162,69 +164,39 @@ def _style() -> str:
     return (files("bythebook.server") / "static" / "reference.css").read_text(encoding="utf-8")
 
 
-QUESTION = "How often does the fog horn sound?"
-QUOTE = "The horn gives two blasts of three seconds every ninety seconds."
+_DATA = json.loads(Path(__file__).with_suffix(".json").read_bytes())
 _TIME = datetime(2026, 11, 16, 16, 49, 50, 658278, tzinfo=UTC)
-_CHAT = {"role": "user", "content": QUESTION}
-_PASSAGE = RetrievalResult(
-    chunk_id="f632e9c3-7bce-57d6-8243-435255d094fa",
-    document_id="f632e9c3-7bce-57d6-822b-1b2c05f61ba9",
-    text=f"{QUOTE} Ships know Brannock Point by this pattern.",
-    score=0.66,
-    position=1,
-    url="https://lighthouse.example/signals/fog",
-    title="Fog signals",
-    chunk_index=1,
-    token_count=21,
-    heading_hierarchy=("Fog signals", "The horn's pattern"),
-    module_name="Signals",
-    chapter_id="signals/fog",
-    anchor="the-horns-pattern",
-    rerank_score=1.41,
-    start=111,
-)
-_CITATION = to_citation(_PASSAGE, 0, len(QUOTE), number=1)
-_METADATA = ResponseMetadata(
-    31.8,
-    "g000001",
-    embedding_time_ms=9.4,
-    retrieval_time_ms=5.1,
-    reranking_time_ms=92.4,
-    generation_time_ms=12.7,
-    chunk_count=1,
-    reading="full",
-    searches=1,
-    coverage=0.97,
-)
-_SESSION = Conversation(
-    [
-        Message("system", "Answer from the book.", timestamp=_TIME, token_count=151),
-        Message("user", QUESTION, id="6c1d0c0e-57a4-4a3c-8d61-0d3f6f6a2b11", timestamp=_TIME, token_count=8),
-        Message(
-            "assistant",
-            f"{QUOTE} [1]",
-            id="9a0f7d52-1c7b-4a2e-9d44-5b1c8a7e3f20",
-            timestamp=_TIME,
-            citations=(to_json(_CITATION),),
-            token_count=16,
-        ),
-    ],
-    id="03043f46-8a15-406c-88ad-adca16422897",
-    created_at=_TIME,
-    retrieval_count=1,
-)
+_CHAT = {"role": "user", "content": _DATA["question"]}
+_PASSAGE = RetrievalResult(**_DATA["passage"])
+_CITATION = to_citation(_PASSAGE, 0, len(_DATA["quote"]), number=1)
+_MESSAGES = [Message(**row, timestamp=_TIME) for row in _DATA["messages"]]
+_MESSAGES[-1] = replace(_MESSAGES[-1], citations=(to_json(_CITATION),))
+_SESSION = Conversation(_MESSAGES, **_DATA["session"], created_at=_TIME)
 _ANSWER = to_json(
     AgentResponse(
-        f"{QUOTE} [1]",
+        _MESSAGES[-1].content,
         Outcome.ANSWERED,
         (_CITATION,),
         (_PASSAGE,),
         "extractive",
-        _METADATA,
+        ResponseMetadata(**_DATA["metadata"]),
         session_id=_SESSION.id,
         id="b426577c-9fd3-4d62-9b35-801226415294",
         created_at=_TIME,
     )
+)
+_SUMMARY = ConversationSummary(_SESSION.id, _DATA["question"], _TIME, _TIME, turn_count=1)
+_TURN = ConversationTurn(
+    _SESSION.id,
+    1,
+    _DATA["question"],
+    _DATA["question"],
+    (_PASSAGE,),
+    _ANSWER,
+    TurnState.COMPLETED,
+    created_at=_TIME,
+    duration_seconds=0.03,
+    id="0d4a6c1f-3b58-4c7e-9f0e-6b1f8d2c5a77",
 )
 _RATING = {"response_id": _ANSWER["id"], "rating": "down", "reason": "It does not say why."}
 _REQUEST_ID = "5f0c2a8be3c94c0c9f5b6a0e6d1f3a27"
@@ -234,7 +206,7 @@ _NO_QUESTION = errors.describe_error(
 )
 
 EXAMPLES: dict[str, list[Json]] = {
-    "AgentRequest": [{"query": QUESTION}, {"query": QUESTION, "top_k": 3, "stream": True}],
+    "AgentRequest": [{"query": _DATA["question"]}, {"query": _DATA["question"], "top_k": 3, "stream": True}],
     "AgentResponse": [_ANSWER],
     "ChatCompletion": [completions.to_completion(_ANSWER | {"session_id": None})],
     "ChatRequest": [{"model": "bythebook", "messages": [_CHAT]}],
@@ -242,11 +214,17 @@ EXAMPLES: dict[str, list[Json]] = {
     "Feedback": [_RATING | {"rated_at": _TIME.isoformat()}],
     "FeedbackRequest": [_RATING],
     "Health": [{"status": "ready"}],
-    "Messages": [{"session_id": _SESSION.id, "messages": [to_json(each) for each in _SESSION.messages[1:]]}],
+    "Introduction": [
+        {"name": _PASSAGE.title, "sections": [], "questions": [_DATA["question"]], "url": _PASSAGE.url},
+    ],
+    "Messages": [{"messages": [to_json(each) for each in _SESSION.messages[1:]], "has_more": False}],
+    "Model": completions.list_book(published=1794847780)["data"],
     "Models": [completions.list_book(published=1794847780)],
     "OpenAIErrorResponse": [errors.to_openai_error(_NO_QUESTION)],
     "RetrievalContext": [to_json(RetrievalContext("fog horn", (_PASSAGE,), _TIME))],
     "SearchRequest": [{"query": "fog horn", "top_k": 3}],
     "Session": [sessions.to_response(_SESSION)],
+    "Sessions": [{"sessions": [to_json(_SUMMARY)], "has_more": False}],
+    "Turns": [{"turns": [to_json(_TURN)], "has_more": False}],
 }
 """The examples of each schema by its name."""

@@ -10,7 +10,9 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from bythebook.book import Book
 from bythebook.errors import BookError
@@ -62,6 +64,7 @@ def create_app(book: Book, settings: Settings) -> FastAPI:
         middleware=[
             Middleware(middleware.TelemetryMiddleware),
             Middleware(middleware.HeadMiddleware),
+            Middleware(GZipMiddleware, compresslevel=5),
             Middleware(middleware.CorsMiddleware, authenticator=authenticator),
             Middleware(middleware.ErrorMiddleware),
             Middleware(middleware.TrustedHostMiddleware, host=settings.host, allowed=settings.allowed_hosts),
@@ -76,6 +79,19 @@ def create_app(book: Book, settings: Settings) -> FastAPI:
         app.include_router(router)
     app.router.routes.append(mcp)
     return app
+
+
+def mount_app(parent: FastAPI, path: str, app: FastAPI) -> None:
+    """Mount the app of a book in another app, which then runs its lifespan too. Mounting alone does not run it."""
+    run_parent = parent.router.lifespan_context
+
+    @asynccontextmanager
+    async def lifespan(started: FastAPI) -> AsyncIterator[Any]:
+        async with app.router.lifespan_context(app), run_parent(started) as state:
+            yield state
+
+    parent.router.lifespan_context = lifespan
+    parent.mount(path, app)
 
 
 async def _run_background_task(work: Coroutine[Any, Any, None]) -> None:
@@ -100,6 +116,11 @@ def get_operation_id(route: APIRoute) -> str:
 
 class DocumentedApp(FastAPI):
     """An app whose OpenAPI document has examples and the scope of each route."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # Set here, because uvicorn and FastAPI assume either that the proxy removes the prefix or that it keeps it.
+        root_path = scope.get("root_path") or self.state.context.settings.root_path.rstrip("/")
+        await super().__call__({**scope, "root_path": root_path}, receive, send)
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:

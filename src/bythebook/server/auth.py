@@ -7,6 +7,7 @@ uvicorn's ProxyHeadersMiddleware does not replace this: it does not match an IPv
 no trust for a Unix socket, accepts a malformed entry as the client and stops at an empty one.
 """
 
+import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -19,9 +20,9 @@ from starlette.types import Scope
 from bythebook.access import Caller, RateLimit
 from bythebook.access.api_keys import ApiKeyStore
 from bythebook.access.rate_limiter import RateLimiter
-from bythebook.access.site_tokens import SiteQuotas, identify_reader
-from bythebook.book import Book
-from bythebook.errors import AccessDenied, ConfigurationError, Forbidden
+from bythebook.access.site_tokens import SiteQuotas, identify_reader, name_reader
+from bythebook.book import Book, make_key_store
+from bythebook.errors import AccessDenied, ConfigurationError, Forbidden, RateLimited
 from bythebook.server import cors
 from bythebook.settings import Settings
 from bythebook.telemetry import metric
@@ -105,6 +106,7 @@ class Authenticator:
 
     def __init__(self, book: Book, settings: Settings) -> None:
         self._book = book
+        self._settings = settings
         self._proxies = TrustedProxies.parse(settings.trusted_proxies)
         self._key_limit = RateLimit.parse(settings.rate_limit_key)
         self._address_limit = RateLimit.parse(settings.rate_limit_address)
@@ -116,7 +118,7 @@ class Authenticator:
     async def _open(self) -> tuple[ApiKeyStore, RateLimiter]:
         if self._stores is None:
             database = await self._book.database()
-            self._stores = ApiKeyStore(database), RateLimiter(database)
+            self._stores = make_key_store(self._settings, database), RateLimiter(database)
         return self._stores
 
     async def charge(self, caller: Caller) -> Callable[[], Awaitable[None]]:
@@ -136,17 +138,17 @@ class Authenticator:
 
     async def authenticate(self, scope: Scope, headers: Headers) -> Caller:
         """The caller of a request. Raises AccessDenied without a valid key, and RateLimited over the limit."""
-        key_store, limiter = await self._open()
+        key_store, _ = await self._open()
         scheme, _, secret = headers.get("authorization", "").partition(" ")
         caller = await key_store.authenticate(secret.strip() if scheme.lower() == "bearer" else "")
         peer = (scope.get("client") or ("",))[0]
         forwarded = headers.getlist("x-forwarded-for")
         try:
             if caller is not None and caller.key_id and not caller.is_site_reader:
-                await limiter.hit(f"key:{caller.key_id}", self._key_limit)
-            elif caller is None or caller.is_site_reader or forwarded or not _is_loopback_peer(peer):
+                await self._hit(scope, f"key:{caller.key_id}", self._key_limit)
+            elif caller is None or caller.is_site_reader or not is_local(scope):
                 address = rate_limit_subject(peer, forwarded, proxies=self._proxies)
-                await limiter.hit(f"address:{address}", self._address_limit)
+                await self._hit(scope, f"address:{address}", self._address_limit)
         except Exception:
             metric("rejected_requests", reason="rate")
             raise
@@ -154,13 +156,28 @@ class Authenticator:
             raise AccessDenied("this server needs a key: in the header 'Authorization', behind the word Bearer.")
         if not cors.allows_origin(caller, scope["method"], headers):
             raise Forbidden("this site's token works only from the site's own pages.")
-        return identify_reader(caller, headers.get("x-reader")) if caller.is_site_reader else caller
+        reader = headers.get("x-reader")
+        return identify_reader(caller, reader) if caller.is_site_reader else name_reader(caller, reader or "")
+
+    async def _hit(self, scope: Scope, subject: str, limit: RateLimit) -> None:
+        """Count a request against the limit, and set the RateLimit headers of its response."""
+        remaining, seconds = 0, 0.0
+        try:
+            remaining, seconds = await (await self._open())[1].hit(subject, limit)
+        except RateLimited as error:
+            seconds = error.retry_after or 0.0
+            raise
+        finally:
+            scope["state"]["headers"] = [
+                (b"ratelimit-policy", f'"requests";q={limit.max_requests};w={limit.seconds:g}'.encode()),
+                (b"ratelimit", f'"requests";r={remaining};t={math.ceil(seconds)}'.encode()),
+            ]
 
 
-def _is_loopback_peer(peer: str) -> bool:
-    """Whether the connection comes from this machine. An open server does not rate-limit its own machine."""
-    address = parse_address(peer)
-    return address is not None and address.is_loopback
+def is_local(scope: Scope) -> bool:
+    """Whether a program on this machine sent the request itself. An open server does not rate-limit it."""
+    address = parse_address((scope.get("client") or ("",))[0] or "")
+    return address is not None and address.is_loopback and "x-forwarded-for" not in Headers(scope=scope)
 
 
 def is_loopback(host: str) -> bool:

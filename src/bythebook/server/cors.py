@@ -14,7 +14,7 @@ ALLOW_METHODS = "GET, POST, DELETE"
 ALLOW_HEADERS = (
     "Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Prefer, Traceparent, X-Reader, X-Request-ID"
 )
-EXPOSE_HEADERS = "Retry-After, X-Request-ID"
+EXPOSE_HEADERS = "RateLimit, RateLimit-Policy, Retry-After, X-Request-ID"
 MAX_AGE_SECONDS = 600
 """How long a browser may cache a preflight response."""
 

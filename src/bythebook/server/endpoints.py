@@ -10,6 +10,7 @@ import pydantic_core
 from fastapi import Depends, Request, Response
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute, Route
+from starlette.types import Scope as AsgiScope
 
 from bythebook.access import Caller, Scope
 from bythebook.book import Book
@@ -48,6 +49,12 @@ def requires(scope: Scope, *, admission: bool = False) -> Callable[[Endpoint], E
         return endpoint
 
     return declare
+
+
+def get_route_path(scope: AsgiScope) -> str:
+    """The path of a request below the path at which the app is mounted."""
+    path, mounted = scope["path"], scope.get("root_path", "").rstrip("/")
+    return (path[len(mounted) :] or "/") if f"{path}/".startswith(f"{mounted}/") else path
 
 
 class RouteTable:

@@ -2,6 +2,7 @@
 
 import logging
 import math
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -15,11 +16,15 @@ from starlette.types import Scope
 
 from bythebook.errors import BookError, InputError, NotFound
 from bythebook.serialization import error_to_dict
+from bythebook.telemetry import redact
 
 logger = logging.getLogger(__name__)
 
-OPENAI_PATHS = ("/v1/chat/completions", "/v1/models")
+_OPENAI_PATH = re.compile(r".*/v1/(?:chat/completions|responses|models)(?:/.*)?")
 """The paths whose clients expect errors in OpenAI's format."""
+
+
+_MOST_FIELDS, _LONGEST_NAME = 20, 60
 
 
 class MethodNotAllowed(InputError):
@@ -65,7 +70,7 @@ def make_error_response(
         all_headers["retry-after"] = str(error["retry_after"])
     if error["status_code"] == 401:
         all_headers["www-authenticate"] = "Bearer"
-    body = to_openai_error(error) if scope["path"] in OPENAI_PATHS else dict(error)
+    body = to_openai_error(error) if _OPENAI_PATH.fullmatch(scope["path"]) else dict(error)
     return JSONResponse(body, error["status_code"], headers=all_headers)
 
 
@@ -85,7 +90,7 @@ def get_request_id(scope: Scope) -> str | None:
 
 
 def _describe_validation_errors(details: Sequence[Any]) -> str:
-    """The first validation error of a request, without its input."""
+    """Every wrong field of a request by its name, without its value."""
     if not details:
         return "the request could not be understood."
     first = details[0]
@@ -93,11 +98,14 @@ def _describe_validation_errors(details: Sequence[Any]) -> str:
         return "the body is not valid JSON in UTF-8."
     if first["type"] in ("model_attributes_type", "missing") and tuple(first["loc"]) == ("body",):
         return "send a JSON object, with the header 'Content-Type: application/json'."
-    if first["type"] == "extra_forbidden":
-        return "the request has an unknown field. /docs lists the known ones."
+    return redact("; ".join(dict.fromkeys(map(_describe_field, details[:_MOST_FIELDS]))))
+
+
+def _describe_field(detail: Mapping[str, Any]) -> str:
     # The first item of the location is where the field is: body, path or query.
-    place = ".".join(map(str, first["loc"][1:]))
-    return f"{place}: {first['msg']}" if place else str(first["msg"])
+    place = ".".join(map(str, detail["loc"][1:]))[:_LONGEST_NAME]
+    message = "there is no such field" if detail["type"] == "extra_forbidden" else str(detail["msg"])
+    return f"{place}: {message}" if place else message
 
 
 def to_openai_error(error: Mapping[str, Any]) -> dict[str, Any]:

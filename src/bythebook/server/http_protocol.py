@@ -1,7 +1,8 @@
-"""uvicorn's HTTP protocol with limits for the head of a request, and uvicorn's server without signal handling.
+"""uvicorn's HTTP protocol with limits of time, and uvicorn's server without signal handling.
 
-The httptools protocol needs a third of the time of the h11 one for a request, but limits neither the size of the head
-nor the time to send it. Both limits are added here.
+The parser is uvicorn's standard one, h11, with its limit on the size of a head. What is added here only closes
+connections: uvicorn itself waits forever for a first request, for the rest of a head and for a client that does not
+read.
 """
 
 import asyncio
@@ -9,86 +10,94 @@ import json
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bythebook.errors import InputError
 from bythebook.server.errors import describe_error
 
 MAX_HEAD_BYTES = 65_536
+_SLICE_BYTES = 4_096
+"""What is given to the parser at once. It checks the size of a head only while the head is incomplete."""
 
 
-class HttpProtocol(HttpToolsProtocol):
-    """One connection, with a limit on the size and the duration of request heads."""
+_TWO_LENGTHS = frozenset((b"content-length", b"transfer-encoding"))
+_LEAST_READ = 1_024
+"""How many bytes a client must read between two looks at the connection, if that many wait for it."""
+
+
+class HttpProtocol(H11Protocol):
+    """One connection. It answers one request after the other: a request that is sent before the last is answered is
+    not read, and the connection closes after that answer.
+    """
 
     head_timeout = 20.0
     """How many seconds a client may take to send the head of a request."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._head_bytes = 0
-        """How many bytes have arrived since the last complete head or part of a body."""
-        self._head_timer: asyncio.TimerHandle | None = None
+    stall_timeout = 30.0
+    """How many seconds the bytes for a client may wait until it reads some of them."""
+    watch_interval = 5.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # narrower, as in uvicorn
         super().connection_made(transport)
-        self._start_head_timer()
+        self._unsent = 0
+        self._read_at = self.loop.time()
+        self._head_began: float | None = self._read_at
+        """When the head began that has not arrived completely; None during a response, and between requests."""
+        self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._cancel_head_timer()
+        self._watcher.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        self._head_bytes += len(data)
-        super().data_received(data)
-        if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
-            self.send_400_response(f"the head of the request is larger than {MAX_HEAD_BYTES:,} bytes.")
-
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        self._start_head_timer()
-
-    def on_headers_complete(self) -> None:
-        self._head_bytes = 0
-        self._cancel_head_timer()
-        super().on_headers_complete()
-
-    def on_body(self, body: bytes) -> None:
-        self._head_bytes = 0
-        super().on_body(body)
-
-    def on_message_complete(self) -> None:
-        self._head_bytes = 0
-        super().on_message_complete()
+        rest = memoryview(data)
+        while rest and not self._has_request and not self.transport.is_closing():
+            super().data_received(bytes(rest[:_SLICE_BYTES]))
+            rest = rest[_SLICE_BYTES:]
+        if self._is_answering and {name for name, _ in self.headers} >= _TWO_LENGTHS:
+            # A proxy may have read the other one, and see the next request at another place.
+            self.cycle.disconnected = True
+            self.send_400_response("A body has either a length or chunks.")
+        if self._has_request and (rest or self.conn.trailing_data[0]):
+            self.cycle.keep_alive = False
+            # uvicorn stops reading where the next request begins. A connection must be read to see that it was closed.
+            self.flow.resume_reading()
+        self._head_began = None if self._is_answering else self._head_began or self.loop.time()
 
     def send_400_response(self, msg: str) -> None:
         """Reject an invalid request and close the connection, which also ends a response that is being sent."""
-        if not self._is_responding:
-            body = json.dumps(describe_error(InputError(msg), request_id=None)).encode()
+        if not (self._is_answering and self.cycle.response_started):
+            error = InputError(f"{msg} A head has at most {MAX_HEAD_BYTES:,} bytes.")
+            body = json.dumps(describe_error(error, request_id=None)).encode()
             head = f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
             self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + head.encode() + body)
         self.transport.close()
 
+    def _should_upgrade(self) -> bool:
+        return False  # a server may ignore the wish for another protocol
+
     @property
-    def _is_responding(self) -> bool:
+    def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
-    def _start_head_timer(self) -> None:
-        self._cancel_head_timer()
-        self._head_timer = self.loop.call_later(self.head_timeout, self._on_head_timeout)
+    @property
+    def _has_request(self) -> bool:
+        """Whether a whole request has arrived that is not answered yet."""
+        return self._is_answering and not self.cycle.more_body
 
-    def _on_head_timeout(self) -> None:
-        # Do not interrupt a response. After it, the keep-alive timeout closes the connection.
-        if not self._is_responding:
+    def _watch(self) -> None:
+        """Close the connection if its head is late, and abort it if its client reads nothing."""
+        now, unsent = self.loop.time(), self.transport.get_write_buffer_size()
+        if unsent == 0 or unsent <= self._unsent - _LEAST_READ:
+            self._read_at = now
+        self._unsent = unsent
+        if now - self._read_at > self.stall_timeout:
+            self.transport.abort()
+        elif self._head_began is not None and now - self._head_began > self.head_timeout:
             self.transport.close()
-
-    def _cancel_head_timer(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
+        self._watcher = self.loop.call_later(self.watch_interval, self._watch)
 
 
 FLUSH_SECONDS = 1
@@ -107,6 +116,7 @@ class HttpServer(uvicorn.Server):
                 app,
                 lifespan="on",
                 http=HttpProtocol,
+                h11_max_incomplete_event_size=MAX_HEAD_BYTES,
                 ws="none",
                 log_config=None,
                 # The caller reports start and end.

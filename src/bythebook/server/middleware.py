@@ -22,7 +22,7 @@ from bythebook.errors import BookError, DeadlineExceeded, Forbidden, TooLarge
 from bythebook.server import cors
 from bythebook.server.admission import AdmissionController
 from bythebook.server.auth import Authenticator, is_loopback
-from bythebook.server.endpoints import RouteTable
+from bythebook.server.endpoints import RouteTable, get_route_path
 from bythebook.server.errors import error_to_response
 from bythebook.server.streams import ClientDisconnectedError
 from bythebook.telemetry import log, metric, redact, request_id, span
@@ -36,7 +36,7 @@ BODY_TIMEOUT_SECONDS = 20.0
 
 OTHER = "other"
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
-PROBE_ROUTES = frozenset({"/health/live", "/health/ready", "/metrics"})
+PROBE_ROUTES = frozenset({"/health", "/health/live", "/health/ready", "/metrics"})
 """Requested by machines every few seconds: logged only when they fail."""
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
@@ -88,11 +88,19 @@ class _RequestRecord:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            others = [(name, value) for name, value in message.get("headers", []) if name.lower() != b"x-request-id"]
-            message = {**message, "headers": [*others, (b"x-request-id", self.request_id.encode())]}
+            headers = [(name, value) for name, value in message.get("headers", []) if name.lower() != b"x-request-id"]
+            headers += [(b"x-request-id", self.request_id.encode()), *self._scope["state"].get("headers", ())]
+            if self._is_private and b"cache-control" not in dict(headers):
+                headers.append((b"cache-control", b"no-store"))
+            message = {**message, "headers": headers}
         else:
             self._bytes += len(message.get("body", b""))
         await self._send(message)
+
+    @property
+    def _is_private(self) -> bool:
+        """Whether the response is of one reader, so that no cache may store it."""
+        return str(self._scope["state"].get("route", "")).startswith("/v1/")
 
     def report(self) -> None:
         seconds = time.perf_counter() - self._started
@@ -220,7 +228,7 @@ class AuthMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             state = scope.setdefault("state", {})
-            state["route"] = self._routes.find_path(scope["path"])
+            state["route"] = self._routes.find_path(get_route_path(scope))
             state["policy"] = policy = self._routes.find_policy(state["route"], scope["method"])
             if state.get("cross_origin") and scope["method"] != "GET":
                 raise Forbidden("pages of this origin may not call the server. Its owner can list it in cors_origins.")
@@ -263,7 +271,7 @@ class BodyLimitMiddleware:
         content_length = Headers(scope=scope).get("content-length", "0")
         if not content_length.isdecimal() or int(content_length) > self._max_bytes:
             raise self._too_large()
-        parts: list[bytes] = []
+        parts, received = list[bytes](), 0
         try:
             async with asyncio.timeout(BODY_TIMEOUT_SECONDS):
                 while True:
@@ -271,7 +279,8 @@ class BodyLimitMiddleware:
                     if message["type"] == "http.disconnect":
                         raise ClientDisconnectedError
                     parts.append(message.get("body", b""))
-                    if sum(map(len, parts)) > self._max_bytes:
+                    received += len(parts[-1])
+                    if received > self._max_bytes:
                         raise self._too_large()
                     if not message.get("more_body", False):
                         return b"".join(parts)

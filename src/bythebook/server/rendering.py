@@ -35,6 +35,9 @@ _DISPLAY_DELIMITERS = {"$$": "$$", r"\[": r"\]"}
 """The opening and closing delimiters of display maths."""
 _MAX_MATHS_LENGTH = 2000
 _MAX_PREVIEW_LENGTH = 400
+_MARK_START, _MARK_END = "\ue000", "\ue001"
+"""Private characters around marked text while it is rendered."""
+_LINE_CONTENT = re.compile(r"^(?P<markup>[ \t]*(?:(?:[-*+]|\d+[.)]|#{1,6}|>)[ \t]+)*)(?P<words>.*\S)", re.MULTILINE)
 _TABLE_ROW = re.compile(r"^\|(.*)\|[ \t]*$", re.MULTILINE)
 _TABLE_RULE = re.compile(r"^\|[ :|-]+\|[ \t]*\n?", re.MULTILINE)
 _MAX_HIGHLIGHT_LENGTH = 20_000
@@ -54,6 +57,29 @@ def render_markdown(text: str, links: Mapping[int, str], sections: Sequence[str]
     """The whole text as HTML. `links` has the URL of each citation, `sections` those of the suggested sections."""
     urls = frozenset(sections)
     return _render_tokens(_markdown().parse(text, {"links": links, "sections": urls}), links, urls)
+
+
+def render_page(text: str, quote: tuple[int, int], *, headings: Set[str]) -> str:
+    """The text of a page with the characters of the quote marked. The first mark has the id `quote`."""
+    start, end = quote
+    text = text.replace(_MARK_START, " ").replace(_MARK_END, " ")
+
+    def restore_headings(part: str) -> str:
+        return "\n".join(f"## {line}" if line in headings else line for line in part.split("\n"))
+
+    marked = _LINE_CONTENT.sub(_mark_line, text[start:end])
+    html = render_markdown(f"{restore_headings(text[:start])}{marked}{restore_headings(text[end:])}", {})
+    html = html.replace(_MARK_START, '<mark id="quote">', 1).replace(_MARK_START, "<mark>")
+    return html.replace(_MARK_END, "</mark>").replace("h4>", "h2>")  # the page's title is its only h1
+
+
+def _mark_line(line: re.Match[str]) -> str:
+    """The line with marks around its words, or around those of each cell. Delimiters of code stay as they are."""
+    if line["words"].startswith(("```", "~~~")):
+        return line[0]
+    cells = line["words"].split("|") if line["words"].startswith("|") else [line["words"]]
+    marked = (cell if set(cell) <= set(" :-") else f"{_MARK_START}{cell.strip()}{_MARK_END}" for cell in cells)
+    return line["markup"] + "|".join(marked)
 
 
 @dataclass(frozen=True, slots=True)

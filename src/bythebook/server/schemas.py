@@ -19,12 +19,22 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from bythebook import answers, conversations, feedback, index, retrieval
+from bythebook.qa import suggestions
 
 
 class RequestModel(BaseModel):
     """A request body: unknown fields are rejected, and values are not coerced."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+# A longer text is valid if it is short enough when trimmed, which is checked later.
+_QUERY = Field(
+    min_length=1,
+    max_length=10_000,
+    description="1 to 1,000 characters when trimmed.",
+    json_schema_extra={"maxLength": answers.LONGEST_QUERY},
+)
 
 
 class FiltersBody(RequestModel):
@@ -34,9 +44,9 @@ class FiltersBody(RequestModel):
     __qualname__ = "Filters"
     model_config = ConfigDict(title="Filters")
 
-    module: str = Field(default="", max_length=1000)
-    chapter: str = Field(default="", max_length=1000)
-    url_prefix: str = Field(default="", max_length=2000)
+    module: str = Field(default="", max_length=1000, description="The name of a module.")
+    chapter: str = Field(default="", max_length=1000, description="The id of a chapter.")
+    url_prefix: str = Field(default="", max_length=2000, description="The beginning of the URLs of the pages.")
 
     def to_domain(self) -> index.Filters:
         return index.Filters(module=self.module, chapter=self.chapter, url_prefix=self.url_prefix)
@@ -48,7 +58,7 @@ class AskRequest(RequestModel):
     __qualname__ = "AgentRequest"
     model_config = ConfigDict(title="AgentRequest")
 
-    query: str = Field(min_length=1, max_length=10_000, description="The question, 1 to 1,000 characters when trimmed.")
+    query: str = _QUERY
     top_k: int | None = Field(
         default=None, ge=1, le=10, description="How many passages to find. None: the book's own setting."
     )
@@ -56,11 +66,16 @@ class AskRequest(RequestModel):
     session_id: str | None = Field(
         default=None, max_length=100, description="The conversation the question belongs to."
     )
-    filters: FiltersBody = FiltersBody()
+    filters: FiltersBody = Field(default=FiltersBody(), description="A part of the book.")
     selected_text: str = Field(default="", max_length=5000, description="The text selected on the page by the reader.")
-    selection_mode: Literal["only", "boost"] = "boost"
+    selection_mode: Literal["only", "boost"] = Field(
+        default="boost", description="`only`: answer from the selected text alone; `boost`: it comes first."
+    )
     stream: bool = Field(
         default=False, description="Whether to send events. `Accept: text/event-stream` has the same effect."
+    )
+    store: bool = Field(
+        default=True, description="Whether a question without a session begins one. False leaves nothing behind."
     )
 
     def to_domain(self) -> answers.AgentRequest:
@@ -70,9 +85,12 @@ class AskRequest(RequestModel):
 class SearchRequest(RequestModel):
     """A search of the book's passages, without an answer."""
 
-    query: str = Field(min_length=1, max_length=10_000)
-    top_k: int | None = Field(default=None, ge=1, le=10)
-    filters: FiltersBody = FiltersBody()
+    query: str = _QUERY
+    top_k: int | None = Field(
+        default=None, ge=1, le=20, description="How many passages to find. None: the book's own setting."
+    )
+    threshold: float = Field(default=0.0, ge=0, le=1, description="The minimum cosine of a passage.")
+    filters: FiltersBody = Field(default=FiltersBody(), description="A part of the book.")
 
 
 class SessionRequest(RequestModel):
@@ -83,8 +101,8 @@ class FeedbackRequest(RequestModel):
     """A reader's rating of an answer."""
 
     response_id: str = Field(max_length=100, description="The `id` of the answer.")
-    rating: Literal["up", "down"]
-    reason: str = Field(default="", max_length=2000)
+    rating: Literal["up", "down"] = Field(description="A later rating replaces it.")
+    reason: str = Field(default="", max_length=2000, description="What was good or bad, in the reader's words.")
 
 
 class ResponseModel(BaseModel):
@@ -166,6 +184,7 @@ SentenceProof = derive_model(answers.SentenceProof)
 ResponseMetadata = derive_model(answers.ResponseMetadata)
 AgentResponse = derive_model(answers.AgentResponse)
 Feedback = derive_model(feedback.Feedback)
+Introduction = derive_model(suggestions.Introduction)
 ToolCall = derive_model(conversations.ToolCall)
 # The system message is not sent, and the stored records are citations.
 Message = derive_model(conversations.Message, role=Literal["user", "assistant", "tool"], citations=_list_of(Citation))
@@ -175,16 +194,24 @@ Session = derive_model(
     doc="A session: its owner, its state and its counters.",
     only=(
         *("id", "user_id", "model", "status", "created_at"),
-        *("turn_count", "retrieval_count", "total_tokens", "max_history"),
+        *("turn_count", "retrieval_count", "total_tokens", "total_tokens_used", "max_history"),
     ),
 )
-Messages = create_model(
-    "Messages",
-    __base__=ResponseModel,
-    __doc__="The messages of a session since it was last reset, oldest first.",
-    session_id=(str, ...),
-    messages=(_list_of(Message), ...),
-)
+ConversationSummary = derive_model(conversations.ConversationSummary)
+ConversationTurn = derive_model(conversations.ConversationTurn, response=AgentResponse | None)
+
+
+def _create_page_model(name: str, doc: str, item: type[ResponseModel]) -> type[ResponseModel]:
+    entries: Any = {
+        name.lower(): (_list_of(item), Field(description=doc)),
+        "has_more": (bool, Field(description="Whether there are more. Send the last id as `after` to get them.")),
+    }
+    return create_model(name, __base__=ResponseModel, __doc__=doc, **entries)
+
+
+Sessions = _create_page_model("Sessions", "The sessions of the caller, the latest first.", ConversationSummary)
+Messages = _create_page_model("Messages", "The messages since the last reset, oldest first.", Message)
+Turns = _create_page_model("Turns", "The questions with their results, oldest first.", ConversationTurn)
 
 
 class ErrorFields(ResponseModel):
@@ -213,6 +240,7 @@ class Health(ResponseModel):
 
 ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {"4XX": {"model": ErrorResponse}, "5XX": {"model": ErrorResponse}}
 """The error responses of every route."""
+
 
 _EVENT = {
     "type": "object",

@@ -135,15 +135,15 @@ async def _build_app(book: Book, settings: Settings) -> tuple[FastAPI, StartupRe
     from bythebook.server.app import create_app
 
     async with book.snapshot() as snapshot:
-        found = StartupReport(snapshot.name, snapshot.chunk_count, open=await _is_open(book))
+        found = StartupReport(snapshot.name, snapshot.chunk_count, open=await _is_open(book, settings))
     return create_app(book, settings), found
 
 
-async def _is_open(book: Book) -> bool:
-    from bythebook.access.api_keys import ApiKeyStore
+async def _is_open(book: Book, settings: Settings) -> bool:
+    from bythebook.book import make_key_store
 
     try:
-        return await ApiKeyStore(await book.database()).is_open()
+        return await make_key_store(settings, await book.database()).is_open()
     except Unavailable:
         return False  # without its database the server is alive, not ready, and accepts no caller
 

@@ -20,9 +20,6 @@ from bythebook.server.errors import describe_error
 
 HEARTBEAT = b": still here\n\n"
 
-STALLED_SECONDS = 30.0
-"""A client that accepts no data for this long counts as disconnected."""
-
 
 @dataclass(frozen=True, slots=True)
 class StreamKey:
@@ -140,8 +137,8 @@ async def run_question(
                     if isinstance(event, SourcesFound) and not include_sources:
                         continue
                     published = to_stream_event(event)
-                    if lock is not None and published.is_last:
-                        await lock.save_answer(published.data)
+                    if lock is not None and isinstance(event, AnswerCompleted):
+                        await lock.save_answer(published.data, session_id=event.response.session_id)
                     stream.publish(published)
         except BaseException as error:
             if lock is not None:
@@ -250,9 +247,8 @@ class EventStreamResponse(Response):
                                 events.append(queue.get_nowait())
                             last = events[-1].is_last
                             block = b"".join(map(self._format, events))
-                        async with asyncio.timeout(STALLED_SECONDS):
-                            await send({"type": "http.response.body", "body": block, "more_body": True})
-        except (ClientDisconnectedError, TimeoutError):
+                        await send({"type": "http.response.body", "body": block, "more_body": True})
+        except ClientDisconnectedError:
             return
         await send({"type": "http.response.body", "body": b""})
 

@@ -127,7 +127,8 @@ class Supervisor:
 
     async def _wait_for_stop(self, *, within: float) -> bool:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self.stop.wait(), within)
+            async with asyncio.timeout(within):
+                await self.stop.wait()
         return bool(self.stop)
 
     async def _terminate_on_stop(self) -> None:

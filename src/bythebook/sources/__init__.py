@@ -91,6 +91,10 @@ class Unreadable(BookError):
     """A page cannot be read. The ingest reports it and continues."""
 
 
+class GeneratedPage(Unreadable):
+    """A page whose text is generated from code when the site is built. It is left out, which is no failure."""
+
+
 class PageSource(Protocol):
     """A source of pages. Listing is cheap; a page is read only if its stamp has changed."""
 

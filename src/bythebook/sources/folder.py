@@ -14,11 +14,12 @@ from typing import TypeAlias, TypeVar
 from urllib.parse import quote
 
 from bythebook.errors import InputError
-from bythebook.sources import ListedPage, Page, SkippedPage, Unreadable, readers
+from bythebook.serialization import CONTROL
+from bythebook.sources import GeneratedPage, ListedPage, Page, SkippedPage, Unreadable
 from bythebook.sources.document import ParsedDocument, compose
 from bythebook.sources.projects import DEFAULT_SLUGS, SlugOptions, Style, detect_style, is_build_output
 from bythebook.sources.readers import find_format
-from bythebook.sources.readers.sandbox import Sandbox, may_be_slow
+from bythebook.sources.readers.sandbox import Sandbox
 from bythebook.sources.urls import is_index, page_url, strip_number_prefix
 
 T = TypeVar("T")
@@ -28,6 +29,9 @@ MAX_TEXT_BYTES = 20_000_000
 MAX_DOCUMENT_BYTES = 200_000_000
 """Maximum size of a binary document. Most of a PDF is images and fonts."""
 
+_AUTODOC = re.compile(r"^(?:::: [\w.]+|\.\. (?:auto\w+|doxygen\w+)::|```\{auto\w+\})", re.MULTILINE)
+"""Directives of mkdocstrings, autodoc and Breathe."""
+_BAD_NAME = "its name is not valid UTF-8, or has control characters; rename it"
 _UNSUPPORTED = {
     ".doc": "an old Word file",
     ".odt": "OpenDocument",
@@ -117,6 +121,8 @@ class Folder:
             return [SkippedPage(document.path, str(exc))]
         return [
             ListedPage(f"{document.url}#{quote(chapter)}", f"{document.path}/{chapter}", document.stamp)
+            if printable_path(PurePosixPath(chapter)) == chapter
+            else SkippedPage(f"{document.path}/{printable_path(PurePosixPath(chapter))}", _BAD_NAME)
             for chapter in chapters
         ]
 
@@ -161,10 +167,12 @@ class Folder:
         document, stat = self._parse(path, chapter)
         text, blocks = compose(document.parts)
         if not blocks:
+            if _AUTODOC.search(self._file(path).read_text(encoding="utf-8", errors="replace")):
+                raise GeneratedPage("its text is generated from code; ingest the built site to have it")
             raise Unreadable("there is no text in it")
         return Page(
             url=listed.url,
-            title=document.title or self._title(path),
+            title=" ".join((document.title or self._title(path)).split()),
             text=text,
             blocks=blocks,
             module_name=document.module_name or module_from_path(path),
@@ -199,10 +207,7 @@ class Folder:
 
     def _parse_text(self, file: Path, suffix: str) -> ParsedDocument:
         text, slugs = self._preprocess(decode_text(file.read_bytes()), file)
-        document_format = find_format(suffix, style=self._style)
-        is_slow = document_format is not None and document_format.parses_html and may_be_slow(text)
-        read = self._sandbox.read_text if is_slow else readers.read
-        return read(text, suffix=suffix, style=self._style, slugs=slugs)
+        return self._sandbox.read_text(text, suffix=suffix, style=self._style, slugs=slugs)
 
     def _title(self, path: PurePosixPath) -> str:
         name = path.parent.name if is_index(path) and path.parent.name else path.stem
@@ -292,7 +297,7 @@ def _walk(
         if _is_ignored(entry, style):
             continue
         if printable_path(path) != str(path):
-            yield SkippedPage(printable_path(path), "its name is not valid UTF-8; rename it")
+            yield SkippedPage(printable_path(path), _BAD_NAME)
             continue
         yield from _walk_entry(entry, path, style=style, ancestors=ancestors)
 
@@ -348,8 +353,9 @@ def _sort_key(entry: os.DirEntry[str]) -> tuple[bool, list[tuple[str, int]], str
 
 
 def printable_path(path: PurePosixPath) -> str:
-    """A path that can be printed, with invalid bytes escaped."""
-    return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
+    """A path that can be printed, with invalid bytes and control characters escaped."""
+    text = str(path).encode("utf-8", "backslashreplace").decode("utf-8")
+    return re.sub(rf"[\n\t]|{CONTROL.pattern}", lambda found: repr(found[0])[1:-1], text)
 
 
 _BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))

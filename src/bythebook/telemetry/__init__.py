@@ -7,6 +7,7 @@ Text written by readers or taken from the book is content. It is passed only in 
 these are dropped unless `log_content` is set. Secrets are never recorded: `redact` removes them from any text.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
@@ -37,6 +38,9 @@ class TelemetryListener(Protocol):
     def on_log_event(self, _event: str, _fields: Mapping[str, Any], /) -> None:
         return
 
+
+# Without it, Python prints warnings of a program that has not configured logging.
+logging.getLogger("bythebook").addHandler(logging.NullHandler())
 
 _listeners: tuple[TelemetryListener, ...] = ()
 _redact: Callable[[str], str] = str

@@ -80,7 +80,8 @@ class LineFormatter(logging.Formatter):
         fields = {name: value for name, value in self._fields(record).items() if value not in ("", None)}
         fields = {name: redact_all(value, redact) for name, value in fields.items()}
         if self._form == "json":
-            return json.dumps(fields, ensure_ascii=False)
+            line = json.dumps(fields, ensure_ascii=False)
+            return line if line.isprintable() else json.dumps(fields)
         time, level, event = (fields.pop(name) for name in ("time", "level", "event"))
         pairs = (f"{name}={_format_value(value)}" for name, value in fields.items())
         return " ".join([time, f"{level:<7}", event, *pairs])
@@ -118,4 +119,6 @@ def format_frames(error: BaseException) -> list[str]:
 
 def _format_value(value: Any) -> str:
     text = f"{value:.3f}" if isinstance(value, float) else str(value)
-    return json.dumps(text, ensure_ascii=False) if not text or set(text) & set(" \"='\n\r\t") else text
+    if not text.isprintable():
+        return json.dumps(text)
+    return json.dumps(text, ensure_ascii=False) if not text or set(text) & set(" \"='") else text

@@ -20,7 +20,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--fail", type=float, default=0.0, metavar="RATE", help="the fraction of requests that fail, 0 to 1"
     )
     parser.add_argument("--seed", type=int, default=0, help="the seed that determines the faults")
-    faults = list(dict.fromkeys([*map(str, testing.Fault), *map(str, testing.EmbeddingFault)]))
+    faults = list(map(str, testing.Fault))
     parser.add_argument("--fault", action="append", choices=faults, help="inject only this fault; may be repeated")
     parser.add_argument(
         "--quirk", action="append", type=testing.Quirk, choices=list(testing.Quirk), default=[], help="may be repeated"
@@ -30,25 +30,13 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--delay-first", type=float, default=0.0, metavar="S", help="seconds to the first word")
     parser.add_argument("--delay-token", type=float, default=0.0, metavar="S", help="seconds to each further word")
-    parser.add_argument(
-        "--embeddings", action="store_true", help="serve embeddings instead, with the APIs of Cohere and OpenAI"
-    )
-    parser.add_argument("--dimension", type=int, default=1024, metavar="N", help="the dimension of the vectors")
-    parser.add_argument(
-        "--per-minute",
-        type=int,
-        default=0,
-        metavar="N",
-        help="the maximum number of embedding requests per minute, as for a trial key",
-    )
     parser.add_argument("--key", default="", help="the API key to accept; by default any")
     return parser.parse_args(arguments)
 
 
 async def serve(chosen: argparse.Namespace) -> None:
-    async with (_embeddings if chosen.embeddings else _completions)(chosen) as server:
-        address = server.cohere_url if isinstance(server, testing.ScriptedEmbeddings) else server.base_url
-        sys.stderr.write(f"Listening on {address}, Ctrl-C to stop.\n")
+    async with _make_server(chosen) as server:
+        sys.stderr.write(f"Listening on {server.base_url}, Ctrl-C to stop.\n")
         sys.stderr.flush()
         try:
             await _wait_for_signal()
@@ -57,19 +45,7 @@ async def serve(chosen: argparse.Namespace) -> None:
             sys.stderr.write(f"\n{counts or 'No requests.'}\n")
 
 
-def _embeddings(chosen: argparse.Namespace) -> testing.ScriptedEmbeddings:
-    reply = testing.EmbeddingReply(delay=chosen.delay_first, retry_after="0")
-    kinds = tuple(map(testing.EmbeddingFault, chosen.fault)) if chosen.fault else tuple(testing.EmbeddingFault)
-    return testing.ScriptedEmbeddings(
-        testing.EmbeddingFaults(chosen.fail, seed=chosen.seed, kinds=kinds, otherwise=reply),
-        dimension=chosen.dimension,
-        key=chosen.key,
-        quota=testing.RequestQuota(chosen.per_minute) if chosen.per_minute else None,
-        port=chosen.port,
-    )
-
-
-def _completions(chosen: argparse.Namespace) -> testing.ScriptedServer:
+def _make_server(chosen: argparse.Namespace) -> testing.ScriptedServer:
     def script(request: testing.CompletionRequest) -> testing.ScriptedReply:
         reply = testing.ScriptedReply(chosen.text) if chosen.text else testing.cooperative_model(request)
         return replace(reply, delay_first=chosen.delay_first, delay_token=chosen.delay_token)

@@ -8,7 +8,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -398,27 +398,19 @@ class RecordedExchange:
         return "ok" if self.reply.status < 400 else str(self.reply.status)
 
 
+@dataclass(eq=False)
 class ScriptedServer(ScriptedHTTPServer):
     """An OpenAI-compatible server on this machine. It runs from `async with` to its end.
 
     With a `key`, requests without that key are rejected. An exception in the script ends the `async with`.
     """
 
-    def __init__(
-        self,
-        script: CompletionScript,
-        *,
-        faults: Faults = Faults(0.0),  # noqa: B008 - it is frozen
-        quirks: Collection[Quirk] = (),
-        key: str = "",
-        port: int = 0,
-    ) -> None:
-        super().__init__(key=key, port=port)
-        self._script = script
-        self._faults = faults
-        self._quirks = frozenset(quirks)
-        self.exchanges: deque[RecordedExchange] = deque(maxlen=_MAX_EXCHANGES)
-        """The latest requests for a completion, oldest first."""
+    script: CompletionScript
+    _: KW_ONLY
+    faults: Faults = Faults(0.0)
+    quirks: Collection[Quirk] = ()
+    exchanges: deque[RecordedExchange] = field(default_factory=lambda: deque(maxlen=_MAX_EXCHANGES), init=False)
+    """The latest requests for a completion, oldest first."""
 
     @property
     def base_url(self) -> str:
@@ -449,7 +441,7 @@ class ScriptedServer(ScriptedHTTPServer):
         exchange = RecordedExchange(request, self._reply(request))
         self.exchanges.append(exchange)
         try:
-            await send_reply(connection, request, exchange.reply, quirks=self._quirks)
+            await send_reply(connection, request, exchange.reply, quirks=frozenset(self.quirks))
         except ClientDisconnected:
             exchange.left_at = connection.closed_at
             raise
@@ -459,18 +451,18 @@ class ScriptedServer(ScriptedHTTPServer):
 
     def _reply(self, request: CompletionRequest) -> ScriptedReply:
         """The scripted reply, or an error if a quirk rejects the request."""
-        if Quirk.REJECTS_TOOLS in self._quirks and request.tools:
+        if Quirk.REJECTS_TOOLS in self.quirks and request.tools:
             return ScriptedReply(status=400, error_message="This model does not support tools.")
-        if Quirk.REJECTS_STREAM_OPTIONS in self._quirks and "stream_options" in request.body:
+        if Quirk.REJECTS_STREAM_OPTIONS in self.quirks and "stream_options" in request.body:
             return ScriptedReply(status=400, error_message="Unrecognized request argument supplied: stream_options")
-        script = self._script
+        script = self.script
         if isinstance(script, ScriptedReply):
             reply = script
         elif callable(script):
             reply = script(request)
         else:
             reply = script[min(request.number, len(script)) - 1]
-        return self._faults.inject(reply, request.number)
+        return self.faults.inject(reply, request.number)
 
 
 def _parse_body(data: bytes) -> dict[str, Any] | str:

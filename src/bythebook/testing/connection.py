@@ -7,7 +7,7 @@ import socket
 import struct
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self, cast
@@ -51,7 +51,6 @@ class Connection(asyncio.Protocol):
         self._inbox = asyncio.StreamReader(limit=_MAX_HEAD)
         self._closed = asyncio.Event()
         self.closed_at = math.inf
-        self.answered_at = math.inf
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -112,7 +111,6 @@ class Connection(asyncio.Protocol):
         self._transport.write(data)
 
     def send_head(self, status: int, headers: Mapping[str, str]) -> None:
-        self.answered_at = asyncio.get_running_loop().time()
         lines = [
             f"HTTP/1.1 {status} {_reason_phrase(status)}",
             *(f"{name}: {value}" for name, value in headers.items()),
@@ -150,21 +148,22 @@ def _reason_phrase(status: int) -> str:
     return HTTPStatus(status).phrase if status in {entry.value for entry in HTTPStatus} else "Unknown"
 
 
+@dataclass(kw_only=True, eq=False)
 class ScriptedHTTPServer:
     """Base of the scripted servers. It listens from `async with` to its end and passes each request to `_answer`.
 
     An exception in `_answer` ends the `async with`.
     """
 
-    def __init__(self, *, key: str, port: int) -> None:
-        self._key = key
-        self._connections: set[Connection] = set()
-        self._number = 0
-        self._request_counted = asyncio.Event()
-        self.port = port
-        """The requested port. If that is 0, the assigned one once the server listens."""
-        self.counters: Counter[str] = Counter()
-        """The number of requests under `requests`, and of each outcome under its name."""
+    key: str = ""
+    """The only key that is accepted; empty for any."""
+    port: int = 0
+    """The requested port. If that is 0, the assigned one once the server listens."""
+    counters: Counter[str] = field(default_factory=Counter, init=False)
+    """The number of requests under `requests`, and of each outcome under its name."""
+    _connections: set[Connection] = field(default_factory=set, init=False)
+    _number: int = field(default=0, init=False)
+    _request_counted: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     @property
     def root_url(self) -> str:
@@ -175,7 +174,7 @@ class ScriptedHTTPServer:
 
     def _accepts(self, received: RawRequest) -> bool:
         """True if the request has the key of this server, or if the server needs none."""
-        return not self._key or received.headers.get("authorization") == f"Bearer {self._key}"
+        return not self.key or received.headers.get("authorization") == f"Bearer {self.key}"
 
     def _count_request(self) -> int:
         """Count a request and return its number, starting at 1."""

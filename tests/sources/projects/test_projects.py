@@ -296,6 +296,36 @@ async def test_expands_includes_of_sphinx(kiln: Path) -> None:
     assert (await page(Project(kiln), "source/glazes/index.md")).text == "Glazes\n\nA glaze is glass on clay."
 
 
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        pytest.param(":start-after: 'begin -->'\n:end-before: '<!-- end'", "The kiln is a book.", id="between marks"),
+        pytest.param(":start-line: 2\n:end-line: 3", "The kiln is a book.", id="between lines"),
+        pytest.param(":start-after: not there", "", id="a mark that is missing"),
+    ],
+)
+async def test_includes_a_part_of_a_readme(kiln: Path, options: str, text: str) -> None:
+    (kiln / "README.md").write_text("# Kiln\n<!-- begin -->\nThe kiln is a book.\n<!-- end -->\nBadges.\n")
+    (kiln / "source/glazes/ash.md").write_text(f"# Ash\n\n```{{include}} ../../README.md\n{options}\n```\n")
+
+    assert (await page(Project(kiln), "source/glazes/ash.md")).text == f"Ash\n\n{text}".strip()
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        pytest.param(":lines: 1,3-", "a = 1\nc = 3\n", id="lines"),
+        pytest.param(":start-at: b =\n   :end-at: b =", "b = 2\n", id="from a text to a text"),
+        pytest.param(":start-after: a =\n   :end-before: c =", "b = 2\n", id="between texts"),
+    ],
+)
+async def test_includes_a_part_of_a_program(kiln: Path, options: str, code: str) -> None:
+    (kiln / "source/firing/curve.py").write_text("a = 1\nb = 2\nc = 3\n")
+    (kiln / "source/firing/bisque.rst").write_text(f"Bisque\n======\n\n.. literalinclude:: curve.py\n   {options}\n")
+
+    assert f"```python\n{code}```" in (await page(Project(kiln), "source/firing/bisque.rst")).text
+
+
 @pytest.mark.parametrize("how", ["by option", "configured for Read the Docs"])
 async def test_dirhtml_publishes_every_page_as_a_folder(kiln: Path, how: str) -> None:
     options = ProjectOptions(builder="dirhtml") if how == "by option" else ProjectOptions()

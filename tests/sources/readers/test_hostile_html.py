@@ -15,7 +15,7 @@ from bythebook.sources.document import format_table
 from bythebook.sources.folder import Folder
 from bythebook.sources.projects import DEFAULT_SLUGS, Style
 from bythebook.sources.readers import html
-from bythebook.sources.readers.sandbox import MAX_UNCHECKED_TAGS, Sandbox, SandboxLimits, may_be_slow
+from bythebook.sources.readers.sandbox import Sandbox, SandboxLimits
 from tests.support.site_server import Reply, SiteServer, page, paths, serving, site_of, skipped, visited, xml
 
 if TYPE_CHECKING:
@@ -61,7 +61,6 @@ def assert_reads_on(sandbox: Sandbox) -> None:
     ],
 )
 def test_html_that_is_quadratic_for_the_parser_is_refused_at_the_time_limit(impatient: Sandbox, hostile: str) -> None:
-    assert may_be_slow(hostile)
     with pytest.raises(Unreadable, match=r"it takes too long to read \(over 1 s\)"):
         impatient.read_web_page(hostile)
 
@@ -78,7 +77,6 @@ def test_html_that_is_quadratic_for_the_parser_is_refused_at_the_time_limit(impa
     ],
 )
 def test_costly_html_is_refused_or_read_within_the_time_limit(sandbox: Sandbox, hostile: str) -> None:
-    assert may_be_slow(hostile)
     before = time.monotonic()
     with suppress(Unreadable):
         sandbox.read_web_page(hostile)
@@ -151,26 +149,6 @@ def test_unusual_html_is_read(sandbox: Sandbox, odd: str) -> None:
     assert sandbox.read_web_page(odd).document == html.read(odd)
 
 
-@pytest.mark.parametrize(
-    "tags",
-    [
-        pytest.param("<div>" * MAX_UNCHECKED_TAGS, id="nested"),
-        pytest.param(
-            "".join(f"<b id={n}>" for n in range(MAX_UNCHECKED_TAGS // 3)) + "<p></p>" * (MAX_UNCHECKED_TAGS // 3),
-            id="bold for ever",
-        ),
-        pytest.param("<table>" * MAX_UNCHECKED_TAGS, id="tables"),
-    ],
-)
-def test_html_with_few_tags_is_read_without_the_sandbox(tags: str) -> None:
-    assert not may_be_slow(tags)
-    assert [part.text for part in html.read(tags + "text").parts][-1:] == ["text"]
-
-
-def test_escaped_tags_of_a_notebook_are_read_in_the_sandbox() -> None:
-    assert may_be_slow('{"source": "\\u003Cdiv\\u003E"}')
-
-
 def test_a_very_long_row_does_not_widen_the_other_rows_of_a_table() -> None:
     assert len(format_table([["x"] * 20_000, *([["y"]] * 20_000)])) < 1_000_000
 
@@ -179,7 +157,6 @@ def test_a_large_page_is_read_in_the_sandbox(sandbox: Sandbox) -> None:
     drawing = "<svg><g><path d=x /><circle/></g><title>t</title></svg>"
     row = "<tr><td><p>a<p>b<ul><li>c<li>d</ul><tr><th>e"
     page = f"<div><table>{row * 500}</table>{drawing * 2000}<dl>{'<dt>a<dd>b' * 2000}</dl></div>" + "<p><b>x</b>" * 5000
-    assert may_be_slow(page)
     document = sandbox.read_text(page, suffix=".html", style=Style.PLAIN, slugs=DEFAULT_SLUGS)
     assert document == html.read(page)
     assert [part.text for part in document.parts][-5000:] == ["x"] * 5000
@@ -200,8 +177,7 @@ def test_a_large_page_is_read_in_the_sandbox(sandbox: Sandbox) -> None:
 )
 def test_any_html_with_few_tags_is_parsed_quickly(tags: list[str]) -> None:
     text = "".join(f"<{tag}>" for tag in tags)
-    repeated = text * (MAX_UNCHECKED_TAGS // max(len(tags), 1))
-    assert not may_be_slow(repeated)
+    repeated = text * (3_000 // max(len(tags), 1))
     before = time.process_time()
     html.read(repeated)
     assert time.process_time() - before < 5

@@ -259,7 +259,7 @@ def _is_whole(low: Sequence[str]) -> bool:
 
 def _compares_with_it(low: Sequence[str]) -> bool:
     """True for "What is the difference to a list?", which names only one of the two things."""
-    found = _COMPARED.search(" ".join(low))
+    found = _COMPARED.match(" ".join(low))
     return found is not None and not content_words(split_words(found["before"])) and bool(found["after"])
 
 

@@ -1,11 +1,9 @@
 """Drafting golden questions from the headings and definitions of a book. Only questions that pass are suggested."""
 
-import json
 import random
-import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
+from itertools import zip_longest
 
 from bythebook.answers import AgentRequest, Outcome
 from bythebook.chunking import Chunk
@@ -14,7 +12,7 @@ from bythebook.evals.golden import Expectation, GoldenQuestion
 from bythebook.evals.golden.check import GoldenChecker
 from bythebook.index.provider import IndexSnapshot
 from bythebook.qa.pipeline import AnswerPipeline
-from bythebook.qa.suggestions import as_question, lower_initial
+from bythebook.qa.suggestions import question_from_definition, question_from_heading
 from bythebook.retrieval.calibration import load_fixed_questions
 from bythebook.retrieval.entries import strip_number
 from bythebook.telemetry import Progress
@@ -23,28 +21,6 @@ MAX_REFUSED = 3
 _CANDIDATES_PER_QUESTION = 6
 """The maximum number of candidates tried for each suggested question."""
 _FETCH_BATCH = 256
-_WORDS = json.loads(Path(__file__).with_suffix(".json").read_bytes())
-_IMPERATIVE_VERBS, _VAGUE_SUBJECTS = (
-    frozenset(" ".join(_WORDS[name]).split()) for name in ("imperative_verbs", "vague_subjects")
-)
-_QUESTION_HEADING = re.compile(
-    r"(?:what|which|who) \w+s\b.*|(?:what|why|when|where|which|who) (?:is|are|was|were|does|do|can|should|must)\b.*",
-    re.IGNORECASE,
-)
-_HOW_HEADING = re.compile(
-    r"(?P<word>how|when|where|why) (?!(?:well|often|many|much|long|far|fast|small|big|good|to)\b)(?P<what>.+?) "
-    r"(?P<verb>works?|(?:are|is|was|were)(?: \w+)?)",
-    re.IGNORECASE,
-)
-_TOPIC_PREFIX = "What does the book say about "
-"""The prefix of a question about a heading that is not a question. Such questions are suggested last."""
-_YOUR = re.compile(r"\byour\b")
-_WHAT_HEADING = re.compile(r"what (?P<what>an? .+|the .+) (?P<verb>means|looks like|needs|is for)", re.IGNORECASE)
-_DEFINITION = re.compile(
-    r"(?P<article>An?|The)?\s*(?P<what>[A-Za-z][\w’'-]*(?: [\w’'-]+){0,3}?) (?P<verb>is|are) "
-    r"(?P<words>(?:an?|the|one) (?:[^.,;:()]|\.(?=\w))+)"
-)
-_FEWEST_WORDS, _MOST_WORDS = 3, 9
 
 
 async def suggest_questions(
@@ -93,9 +69,7 @@ async def _collect_candidates(snapshot: IndexSnapshot, *, seed: int) -> list[Gol
         page.sort(key=lambda golden: golden.question)
         chance.shuffle(page)
     chance.shuffle(pages)
-    rounds = max(map(len, pages), default=0)
-    turns = [page[turn] for turn in range(rounds) for page in pages if turn < len(page)]
-    return sorted(turns, key=lambda golden: golden.question.startswith(_TOPIC_PREFIX))
+    return [golden for turn in zip_longest(*pages) for golden in turn if golden]
 
 
 def _path(snapshot: IndexSnapshot, url: str) -> str:
@@ -110,56 +84,10 @@ def _draft_questions(chunk: Chunk, path: str) -> Iterator[GoldenQuestion]:
     place = Expectation(page=path, section="" if (section,) == title else section)
     if question := question_from_heading(heading):
         yield GoldenQuestion(question, place)
-    elif 1 <= len(heading.split()) <= 4 and heading[:1].isalpha():
-        yield GoldenQuestion(f"{_TOPIC_PREFIX}{lower_initial(heading)}?", place)
     for unit in split_spans(chunk.text, fence=chunk.fence):
         if unit.kind is SpanKind.SENTENCE and (defined := question_from_definition(chunk.text[unit.start : unit.end])):
             question, words = defined
             yield GoldenQuestion(question, replace(place, words=(words,)))
-
-
-def question_from_heading(heading: str) -> str:
-    """The question that a heading answers, or an empty string."""
-    if question := as_question(heading):
-        return question
-    first, _, rest = heading.partition(" ")
-    if (
-        first.lower() in _IMPERATIVE_VERBS
-        and ":" not in heading
-        and (" " in rest or rest[:1].isupper() or rest.endswith("s"))
-    ):
-        return f"How do I {_YOUR.sub('my', lower_initial(heading))}?"
-    if found := _HOW_HEADING.fullmatch(heading):
-        return _invert_verb(found["word"], lower_initial(found["what"]), found["verb"])
-    if found := _WHAT_HEADING.fullmatch(heading):
-        verb = {"means": "mean", "looks like": "look like", "needs": "need", "is for": "serve for"}[
-            found["verb"].lower()
-        ]
-        return f"What does {found['what']} {verb}?"
-    return f"{heading}?" if _QUESTION_HEADING.fullmatch(heading) and "," not in heading else ""
-
-
-def _invert_verb(word: str, what: str, verb: str) -> str:
-    """Turn “How keys are stored” into a question."""
-    if verb.lower() in ("work", "works"):
-        return f"{word} {'does' if verb.lower() == 'works' else 'do'} {what} work?"
-    be, _, done = verb.partition(" ")
-    return f"{word} {be} {what} {done}".rstrip() + "?"
-
-
-def question_from_definition(sentence: str) -> tuple[str, str] | None:
-    """The question and the answer of a definition such as “A chunk is a piece of one section.”"""
-    found = _DEFINITION.match(sentence)
-    if found is None or _VAGUE_SUBJECTS & set(found["what"].lower().split()):
-        return None
-    if found["article"] == "The" and " " not in found["what"]:
-        return None
-    words = re.split(r"\s(?:that|which|who|where|when|so|but|because|if|—|–|-)\s", found["words"])[0].strip()
-    if not _FEWEST_WORDS <= len(words.split()) <= _MOST_WORDS:
-        return None
-    what = found["what"] if found["article"] else lower_initial(found["what"])
-    article = f"{found['article'].lower()} " if found["article"] else ""
-    return f"What {found['verb']} {article}{what}?", words
 
 
 def to_yaml(questions: Sequence[GoldenQuestion]) -> str:

@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 from bythebook.chunking import Chunk, with_headings
 from bythebook.embeddings import EmbedderId
 from bythebook.errors import ConfigurationError, NotFound
+from bythebook.index import is_safe_url
 from bythebook.index.catalog import Catalog
 from bythebook.index.provider import IndexSnapshot, build_snapshot
 from bythebook.index.qdrant.client import QdrantServer
@@ -26,6 +27,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = json.loads(Path(__file__).with_suffix(
 there is none."""
 
 _LINE_WRAP = re.compile(r"(?<=[\w,;)])\n(?=[a-z(])")
+_SCHEME = re.compile(r"\s*[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _FILE = "attached.json"
 _CATALOG_SUFFIX = "attached.db"
 
@@ -100,9 +102,10 @@ class Attachment:
 
     def _absolute_url(self, url: str, point: PointId) -> str:
         """An absolute URL. Without a site URL it is a URN, which is unique but cannot be opened."""
-        if urlsplit(url).scheme:
+        if is_safe_url(url):
             return url
-        if url and self.site_url:
+        # A URL such as `javascript:` must not become a link.
+        if url and self.site_url and not _SCHEME.match(url):
             return urljoin(self.site_url.rstrip("/") + "/", url.lstrip("/"))
         return f"urn:qdrant:{quote(self.collection, safe='')}:{quote(url or str(point), safe='')}"
 

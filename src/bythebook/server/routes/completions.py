@@ -16,12 +16,10 @@ from starlette.responses import JSONResponse
 
 from bythebook.access import Scope
 from bythebook.answers import AgentRequest
-from bythebook.conversations import Message
-from bythebook.conversations.followups import Exchange
+from bythebook.book import Book
 from bythebook.conversations.openai_format import parse_message
 from bythebook.errors import InputError, NotFound
 from bythebook.llm.context_budget import count_tokens
-from bythebook.llm.prompts import build_history
 from bythebook.server import errors
 from bythebook.server.endpoints import CallerDep, ContextDep, StrictJsonRoute, requires
 from bythebook.server.schemas import EVENT_STREAM_RESPONSE, AgentResponse, ErrorFields, ResponseModel
@@ -44,11 +42,21 @@ class ChatMessage(BaseModel):
     content: str | list[dict[str, Any]] | None = None
 
 
+class TextFormat(BaseModel):
+    """The only format of answers."""
+
+    type: Literal["text"]
+
+
 class ChatRequest(BaseModel):
     """A request for a chat completion. Other fields are ignored: the settings of the book apply."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
+    tools: list[Any] | None = Field(default=None, max_length=0, description="The book calls no tools.")
+    functions: list[Any] | None = Field(default=None, max_length=0, description="The book calls no functions.")
+    tool_choice: Literal["none", "auto"] | None = Field(default=None, description="No tool can be required.")
+    response_format: TextFormat | None = Field(default=None, description="The book answers in text.")
     messages: list[ChatMessage] = Field(min_length=1, max_length=1000)
     model: str = Field(default="bythebook", max_length=200)
     n: Literal[1] | None = None
@@ -157,9 +165,9 @@ OPENAI_ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
 @requires(Scope.ASK, admission=True)
 async def complete(body: ChatRequest, request: Request, context: ContextDep, caller: CallerDep) -> Response:
     """Answer the last message. The messages before it are the conversation; only the client keeps it."""
-    question, history = _read_messages(body.messages)
-    latest = history[-(context.settings.max_history // 2) :]
-    events = context.book.stream(AgentRequest(question), user_id=caller.user_id, history=latest)
+    question, history = _split_messages(body.messages)
+    asked = AgentRequest(question, store=False)
+    events = context.book.stream(asked, user_id=caller.user_id, history=history[-context.settings.max_history :])
     refund = await context.authenticator.charge(caller)
     key = StreamKey(caller.user_id, "", errors.get_request_id(request.scope))
     stream = context.admission.start(key, lambda stream: run_question(stream, events, refund=refund))
@@ -176,30 +184,38 @@ async def complete(body: ChatRequest, request: Request, context: ContextDep, cal
     return Response(text, media_type="text/event-stream", headers={"cache-control": "no-store"})
 
 
+@router.get("/v1/models/{model_id}", response_model=Model, responses=OPENAI_ERROR_RESPONSES)
+@requires(Scope.ASK)
+async def read_model(model_id: str, context: ContextDep) -> Response:
+    """The book as a model."""
+    published = await _read_publication_time(context.book)
+    if model_id != MODEL or published is None:
+        raise NotFound(f"the only model is {MODEL!r}, once a book is ingested.")
+    return JSONResponse(list_book(published=published)["data"][0])
+
+
 @router.get("/v1/models", response_model=Models, responses=OPENAI_ERROR_RESPONSES)
 @requires(Scope.ASK)
 async def models(context: ContextDep) -> Response:
     """The book as the only model. Its date is the date of the last ingest."""
+    published = await _read_publication_time(context.book)
+    return JSONResponse({"object": "list", "data": []} if published is None else list_book(published=published))
+
+
+async def _read_publication_time(book: Book) -> int | None:
     try:
-        async with context.book.snapshot() as snapshot:
-            published = int(datetime.fromisoformat(snapshot.catalog.get_fact("published_at")).timestamp())
+        async with book.snapshot() as snapshot:
+            return int(datetime.fromisoformat(snapshot.catalog.get_fact("published_at")).timestamp())
     except NotFound:
-        return JSONResponse({"object": "list", "data": []})
-    return JSONResponse(list_book(published=published))
+        return None
 
 
-def _read_messages(messages: list[ChatMessage]) -> tuple[str, tuple[Exchange, ...]]:
-    """The question, and the history before it."""
-    texts = [(message.role, parse_message(message.model_dump())["content"]) for message in messages]
-    role, question = texts[-1]
-    if role != "user":
+def _split_messages(messages: list[ChatMessage]) -> tuple[str, list[dict[str, Any]]]:
+    """The question, and the messages before it."""
+    *history, last = [message.model_dump() for message in messages]
+    if last["role"] != "user":
         raise InputError("the last message must be the user's: it is the question.")
-    history = build_history((role, content.strip() if role == "user" else content, ()) for role, content in texts[:-1])
-    for exchange in history:
-        # Creating them validates the texts by the rules for recorded conversations.
-        Message("user", exchange.question)
-        Message("assistant", exchange.answer)
-    return question, history
+    return parse_message(last)["content"], history
 
 
 def list_book(*, published: int) -> dict[str, Any]:

@@ -23,6 +23,7 @@ async def live() -> Health:
     return Health(status="alive")
 
 
+@router.get("/health", name="health", response_model=Health, responses=ERROR_RESPONSES)
 @router.get("/health/ready", response_model=Health, responses=ERROR_RESPONSES)
 @public
 async def ready(request: Request, context: ContextDep) -> Health:

@@ -11,11 +11,15 @@
 
   const NAME = "by-the-book";
   const PHONE = matchMedia("(max-width: 600px)");
+  const EARLIER = 20; // conversations that are listed
+  const MARGIN = 18; // pixels above a question that is scrolled to
 
   // ---------------------------------------------------------------------------------------------------- Languages
 
   const WORDS = {
     en: {
+      code: "Copy code", share: "Copy a link to this question", shared: "Link copied", more: "You can also ask",
+      here: "This page", earlier: "Earlier conversations", agree: "Agree",
       title: "Ask the book", open: "Ask the book", close: "Close", ask: "Ask", stop: "Stop", question: "Your question",
       hint: "Ask a question…", fresh: "New conversation", copy: "Copy", copied: "Copied", retry: "Try again",
       up: "Helpful", down: "Not helpful", why: "What was wrong?", send: "Send", thanks: "Thank you.", sources: "Sources",
@@ -30,6 +34,8 @@
       everywhere: "The whole book", where: "Look in", foot: "Answers come only from this book, each with its source.",
     },
     de: {
+      code: "Code kopieren", share: "Link zu dieser Frage kopieren", shared: "Link kopiert", more: "Du kannst auch fragen",
+      here: "Diese Seite", earlier: "Frühere Gespräche", agree: "Einverstanden",
       title: "Frag das Buch", open: "Frag das Buch", close: "Schließen", ask: "Fragen", stop: "Anhalten",
       question: "Deine Frage", hint: "Stell eine Frage…", fresh: "Neues Gespräch", copy: "Kopieren", copied: "Kopiert",
       retry: "Noch einmal", up: "Hilfreich", down: "Nicht hilfreich", why: "Was war falsch?", send: "Senden",
@@ -45,6 +51,8 @@
       everywhere: "Das ganze Buch", where: "Suchen in", foot: "Antworten stammen nur aus diesem Buch, jede mit Quelle.",
     },
     fr: {
+      code: "Copier le code", share: "Copier un lien vers cette question", shared: "Lien copié", more: "Vous pouvez aussi demander",
+      here: "Cette page", earlier: "Conversations précédentes", agree: "Accepter",
       title: "Interroger le livre", open: "Interroger le livre", close: "Fermer", ask: "Demander", stop: "Arrêter",
       question: "Votre question", hint: "Posez une question…", fresh: "Nouvelle conversation", copy: "Copier",
       copied: "Copié", retry: "Réessayer", up: "Utile", down: "Pas utile", why: "Qu’est-ce qui n’allait pas ?",
@@ -62,6 +70,8 @@
       foot: "Les réponses viennent uniquement de ce livre, chacune avec sa source.",
     },
     es: {
+      code: "Copiar el código", share: "Copiar un enlace a esta pregunta", shared: "Enlace copiado", more: "También puedes preguntar",
+      here: "Esta página", earlier: "Conversaciones anteriores", agree: "Aceptar",
       title: "Pregunta al libro", open: "Pregunta al libro", close: "Cerrar", ask: "Preguntar", stop: "Detener",
       question: "Tu pregunta", hint: "Haz una pregunta…", fresh: "Nueva conversación", copy: "Copiar",
       copied: "Copiado", retry: "Reintentar", up: "Útil", down: "No es útil", why: "¿Qué estaba mal?", send: "Enviar",
@@ -77,6 +87,8 @@
       everywhere: "Todo el libro", where: "Buscar en", foot: "Las respuestas salen solo de este libro, con su fuente.",
     },
     ar: {
+      code: "نسخ الشيفرة", share: "نسخ رابط لهذا السؤال", shared: "تم نسخ الرابط", more: "يمكنك أيضاً أن تسأل",
+      here: "هذه الصفحة", earlier: "محادثات سابقة", agree: "موافق",
       title: "اسأل الكتاب", open: "اسأل الكتاب", close: "إغلاق", ask: "اسأل", stop: "أوقف", question: "سؤالك",
       hint: "اطرح سؤالاً…", fresh: "محادثة جديدة", copy: "نسخ", copied: "تم النسخ", retry: "حاول مرة أخرى", up: "مفيد",
       down: "غير مفيد", why: "ما الخطأ؟", send: "إرسال", thanks: "شكراً.", sources: "المصادر",
@@ -111,6 +123,8 @@
   const ICONS = {
     book: "M4 5.5A2.5 2.5 0 0 1 6.5 3H20v15H6.5A2.5 2.5 0 0 0 4 20.5zM4 20.5A2.5 2.5 0 0 0 6.5 23H20v-5M8.5 8h7M8.5 12h5",
     close: "M6 6l12 12M18 6L6 18", fresh: "M12 5v14M5 12h14", send: "M5 12h14M13 6l6 6-6 6", stop: "M6.5 6.5h11v11h-11z",
+    share: "M10 14a4 4 0 0 0 6 0l3-3a4 4 0 0 0-6-6l-1 1M14 10a4 4 0 0 0-6 0l-3 3a4 4 0 0 0 6 6l1-1",
+    earlier: "M12 7v5l3 2M4 12a8 8 0 1 0 2.5-5.8M4 4v5h5",
     copy: "M9 9h11v11H9zM5 15H4V4h11v1", retry: "M4 12a8 8 0 1 0 2.5-5.8M4 4v5h5",
     up: "M7 11v9H4v-9zM7 11l4-8c1.5 0 2.5 1 2.2 2.8L12.5 9H19c1 0 1.8 1 1.5 2l-2 7.5c-.2.9-1 1.5-1.9 1.5H7",
     down: "M17 13V4h3v9zM17 13l-4 8c-1.5 0-2.5-1-2.2-2.8l.7-3.2H5c-1 0-1.8-1-1.5-2l2-7.5C5.7 4.6 6.5 4 7.4 4H17",
@@ -186,6 +200,19 @@
     return node;
   };
 
+  const copy = async (text, near) => {
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      // The clipboard API requires a secure context.
+      const aside = el("textarea", { className: "aside", value: text });
+      near.append(aside);
+      aside.select();
+      document.execCommand("copy");
+      aside.remove();
+    }
+  };
+
   // -------------------------------------------------------------------------------------------------- The server
 
   class Refused extends Error {
@@ -248,6 +275,7 @@
         body: body && JSON.stringify(body),
       });
       if (response.ok) return response;
+      if (response.status === 403) console.warn(`By the Book: the token of this page is not for ${location.origin}. Create one with 'bythebook keys create --site ${location.origin}'.`);
       // A response of a proxy is not an ErrorResponse and has no message for readers.
       throw new Refused(await response.json().catch(() => ({})));
     }
@@ -258,6 +286,13 @@
         this.remember("session", made.id);
       }
       return this.recall("session");
+    }
+
+    /** The URL at which a quote can be read: that of the published page, or the server's own view of it. */
+    urlOf({ url, chunk_id, start, end }) {
+      if (/^https?:/i.test(url)) return url;
+      // With a site token, the server shows its pages only beside its own chat page.
+      return this.site && this.base !== location.origin ? "" : `${this.base}/read/${chunk_id}?start=${start}&end=${end}#quote`;
     }
 
     /** The messages of the stored conversation. If the server has deleted it, its id is removed here as well. */
@@ -289,6 +324,26 @@
         }
       }
       throw new TypeError("the stream ended without an answer");
+    }
+
+    /** The page with this URL, if the book has it, and questions that the book answers. */
+    async introduction(page) {
+      const query = page ? `?page=${encodeURIComponent(page)}` : "";
+      try {
+        return await (await this.call("GET", `/v1/questions${query}`)).json();
+      } catch {
+        return { url: "", questions: [] };
+      }
+    }
+
+    /** The conversations of this browser: their ids and first questions, newest first. */
+    get earlier() {
+      return JSON.parse(this.recall("earlier") || "[]");
+    }
+
+    note(id, question) {
+      if (this.earlier.some((one) => one.id === id)) return;
+      this.remember("earlier", JSON.stringify([{ id, question }, ...this.earlier].slice(0, EARLIER)));
     }
 
     async rate(answer, rating, reason) {
@@ -388,14 +443,16 @@
     }
 
     async body() {
-      const { book, module, resumed } = this.assistant;
+      const { book, filters, resumed } = this.assistant;
       // Load the history before the question is sent, so that it does not contain the question.
       await resumed;
+      const session = await book.session();
+      book.note(session, this.question);
       return {
         query: this.question,
-        session_id: await book.session(),
+        session_id: session,
         ...(this.marked && { selected_text: this.marked.text, selection_mode: this.marked.mode }),
-        ...(module && { filters: { module } }),
+        ...(filters && { filters }),
       };
     }
 
@@ -423,7 +480,7 @@
     /** Events between two animation frames are shown together: only the last update of each block is rendered. */
     note(delta) {
       this.coming = [...this.coming.filter(({ settled }) => settled < delta.settled), delta];
-      this.assistant.follow(() => this.write());
+      this.assistant.redraw(this);
     }
 
     write() {
@@ -433,13 +490,30 @@
       this.coming = [];
     }
 
-    conclude({ id, answer, html, citations, sources, questions, metadata }) {
+    conclude({ id, answer, html, outcome, citations, sources, questions, metadata }) {
       this.coming = [];
       this.assistant.book.remember("asking", null);
       const sections = Object.fromEntries(sources.map((source) => [source.chunk_id, source.heading_hierarchy]));
       this.show({ id, text: answer, html, citations, sections, questions, removed: metadata?.removed });
       this.say("");
       this.assistant.tell(this.words.ready);
+      this.assistant.emit("answer", { question: this.question, answer, outcome, citations });
+      if (outcome === "answered") this.continue();
+      else if (outcome === "refused") this.below.prepend(this.assistant.contacts("contacts"));
+    }
+
+    /** Below the answer, questions of the page that it cites, which the book answers. */
+    async continue() {
+      const [first] = this.citations.values();
+      if (!first) return;
+      const { assistant } = this;
+      const found = await assistant.book.introduction(first.url.split("#")[0]);
+      const asked = new Set([...assistant.thread.querySelectorAll("article")].map((turn) => turn.ariaLabel.toLowerCase()));
+      const questions = found.url ? found.questions.filter((text) => !asked.has(text.toLowerCase())) : [];
+      if (!questions.length || assistant.turn !== this || this.stop) return;
+      assistant.thread.querySelector(".more")?.remove();
+      this.below.append(el("div", { className: "more" }, el("p", {}, this.words.more), ...questions.map((text) => assistant.offered(text))));
+      assistant.place(this.node);
     }
 
     /** Show a complete answer, new or from the history. */
@@ -448,10 +522,30 @@
       this.text = text;
       this.citations = new Map(citations.map((citation) => [String(citation.number), citation]));
       this.answer.replaceChildren(build(html));
+      for (const code of this.answer.querySelectorAll("pre")) this.addCopy(code);
+      for (const mark of this.answer.querySelectorAll("span.cite")) this.link(mark);
       this.offer(questions);
       if (citations.length) this.below.append(this.listed(citations, sections));
       if (removed.length) this.below.append(this.rejected(removed));
       this.below.append(this.actions());
+    }
+
+    addCopy(code) {
+      const text = code.textContent.trimEnd();
+      const press = button("copy", this.words.code, async () => {
+        await copy(text, this.below);
+        this.said.textContent = this.words.copied;
+      });
+      const frame = el("div", { className: "code" }, press);
+      code.replaceWith(frame);
+      frame.prepend(code);
+    }
+
+    /** The number of a quote that no published page has leads to the server's own view of the page. */
+    link(mark) {
+      const citation = this.citations.get(mark.textContent);
+      const url = citation && this.assistant.book.urlOf(citation);
+      if (url) mark.replaceWith(lead(el("a", { className: "cite" }, mark.textContent), url));
     }
 
     /** Make the questions that an answer lists clickable: a click asks them. */
@@ -472,7 +566,7 @@
         const section = (sections[citation.chunk_id] || []).join(" › ");
         return el(
           "li", { value: citation.number },
-          lead(el("a", { dir: "auto" }, citation.title), citation.url),
+          lead(el("a", { dir: "auto" }, citation.title), this.assistant.book.urlOf(citation)),
           section && section !== citation.title ? el("span", { className: "section", dir: "auto" }, section) : null,
           preview(citation),
         );
@@ -490,6 +584,7 @@
       return el(
         "div", { className: "actions" },
         button("copy", words.copy, () => this.copy()),
+        button("share", words.share, () => this.share()),
         button("retry", words.retry, () => this.assistant.again(this)),
         ...(this.id ? Object.values(this.thumbs) : []),
         this.said,
@@ -499,17 +594,16 @@
     async copy() {
       const lines = [...this.citations.values()].map((c) => `[${c.number}] ${c.title}: ${c.url}`);
       const text = [this.text, ...lines].join("\n");
-      try {
-        await navigator.clipboard.writeText(text);
-      } catch {
-        // The clipboard API requires a secure context.
-        const aside = el("textarea", { className: "aside", value: text });
-        this.below.append(aside);
-        aside.select();
-        document.execCommand("copy");
-        aside.remove();
-      }
+      await copy(text, this.below);
       this.said.textContent = this.words.copied;
+    }
+
+    /** Copy the address of this page with the question, which is asked when it is opened. */
+    async share() {
+      const url = new URL(location.href.split("#")[0]);
+      url.searchParams.set(this.assistant.isPage ? "q" : "ask", this.question);
+      await copy(url.href, this.below);
+      this.said.textContent = this.words.shared;
     }
 
     complain() {
@@ -626,7 +720,8 @@
       this.book = new Book(base, chosen.site || "");
       this.questions = (chosen.questions || "").split("|").map((text) => text.trim()).filter(Boolean);
       this.sections = (chosen.sections || "").split("|").filter(Boolean);
-      this.module = "";
+      this.mode = this.isPage ? "page" : ["side", "inline"].includes(chosen.mode) ? chosen.mode : "bubble";
+      this.links = (chosen.links || "").split("|").map((text) => text.trim().match(/^(.+?)\s*=\s*(https?:\S+|mailto:\S+)$/)).filter(Boolean);
       this.lang = this.words === WORDS[language] ? language : "en";
       this.dir = RIGHT_TO_LEFT.has(this.lang) ? "rtl" : "ltr";
     }
@@ -641,7 +736,7 @@
       this.panel = this.drawn();
       this.tip = el("div", { className: "tip", role: "tooltip", id: "tip", hidden: true });
       this.live = el("div", { className: "aside", role: "status" });
-      this.wrap = el("div", { className: `wrap ${this.isPage ? "page" : "widget"}`, dir: this.dir, lang: this.lang });
+      this.wrap = el("div", { className: `wrap ${this.isPage ? "page" : "widget"} ${this.mode}`, dir: this.dir, lang: this.lang });
       this.panel.append(this.tip);
       this.wrap.append(this.panel, this.live);
       root.append(this.wrap);
@@ -651,8 +746,45 @@
       root.addEventListener("click", (event) => this.leave(event));
       root.addEventListener("mouseout", () => this.unhint());
       root.addEventListener("focusout", () => this.unhint());
+      addEventListener("keydown", (event) => this.shortcut(event), true);
+      const shared = this.takeFromAddress();
       if (this.isPage) this.show();
+      else if (this.mode === "inline") this.show(false);
       else this.float();
+      if (!shared) return;
+      this.show(false);
+      this.ask(shared);
+    }
+
+    /** A panel that is always there, as opposed to one that the reader opens and closes. */
+    get isFixed() {
+      return this.isPage || this.mode === "inline";
+    }
+
+    /** The question of a shared address. It is asked once, in a new conversation. */
+    takeFromAddress() {
+      const url = new URL(location.href);
+      const name = this.isPage ? "q" : "ask";
+      const question = this.isFirst && url.searchParams.get(name)?.trim().slice(0, 1000);
+      if (!question) return "";
+      url.searchParams.delete(name);
+      history.replaceState(history.state, "", url);
+      this.book.remember("session", null);
+      return question;
+    }
+
+    /** Events for the scripts of the page, such as `bythebook:answer`. */
+    emit(name, detail = {}) {
+      this.dispatchEvent(new CustomEvent(`bythebook:${name}`, { bubbles: true, detail }));
+    }
+
+    /** The author's own links, for example to people who can be asked. */
+    contacts(className) {
+      const links = this.links.map(([, name, url]) => {
+        const link = el("a", { href: url }, name);
+        return /^http/.test(url) ? lead(link, url) : link;
+      });
+      return links.length ? el("p", { className }, ...links) : "";
     }
 
     get isFirst() {
@@ -688,7 +820,6 @@
       this.pick.addEventListener("click", () => this.take());
       this.panel.hidden = true;
       this.wrap.append(this.launcher, this.pick);
-      addEventListener("keydown", (event) => this.shortcut(event), true);
       document.addEventListener("selectionchange", () => {
         clearTimeout(this.marking);
         this.marking = setTimeout(() => this.offer(), 200);
@@ -700,11 +831,10 @@
     drawn() {
       const { words, chosen } = this;
       this.thread = el("div", { className: "thread", tabIndex: 0, role: "region", "aria-label": words.book });
-      this.atEnd = true;
-      this.thread.addEventListener("scroll", () => {
-        const { scrollHeight, scrollTop, clientHeight } = this.thread;
-        this.atEnd = scrollHeight - scrollTop - clientHeight < 60;
-      }, { passive: true });
+      // A reader who scrolls has taken over: the thread does not move until the next question.
+      for (const name of ["wheel", "touchmove", "pointerdown", "keydown"]) {
+        this.thread.addEventListener(name, () => { this.following = false; }, { passive: true });
+      }
       this.input = el("textarea", { rows: 1, maxLength: 1000, placeholder: words.hint, "aria-label": words.question, dir: "auto" });
       this.input.addEventListener("keydown", (event) => {
         if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -713,49 +843,70 @@
       });
       this.go = el("button", { type: "submit", className: "ask", title: words.ask, "aria-label": words.ask }, icon("send"));
       this.chip = el("div", { className: "chip", hidden: true });
-      const form = el("form", {}, this.chip, el("div", { className: "box" }, this.input, this.go));
-      form.addEventListener("submit", (event) => {
+      this.form = el("form", {}, this.chip, el("div", { className: "box" }, this.input, this.go));
+      this.form.addEventListener("submit", (event) => {
         event.preventDefault();
         this.submit();
       });
+      this.scope = el("select", { "aria-label": words.where, hidden: true, onchange: () => this.narrow() });
+      this.choices([["", words.everywhere], ...this.sections.map((name) => [JSON.stringify({ module: name }), name])]);
       const title = el(this.isPage ? "h1" : "h2", { id: "title", dir: "auto" }, chosen.title || words.title);
       return el(
-        "section", { className: "panel", role: this.isPage ? "main" : "dialog", "aria-labelledby": "title" },
+        "section", { className: "panel", role: this.isPage ? "main" : this.mode === "inline" ? "region" : "dialog", "aria-labelledby": "title" },
         el(
-          "header", {}, icon("book"), title, this.scope(),
+          "header", {}, icon("book"), title, this.scope,
+          button("earlier", words.earlier, () => this.list()),
           button("fresh", words.fresh, () => this.restart()),
-          this.isPage ? null : button("close", words.close, () => this.hide()),
+          this.isFixed ? null : button("close", words.close, () => this.hide()),
         ),
-        this.thread, form, el("p", { className: "foot" }, words.foot),
+        this.thread, this.form, el("p", { className: "foot" }, words.foot), this.contacts("foot"),
       );
     }
 
-    /** The choice of a section of the book, if it has several. */
-    scope() {
-      if (!this.sections.length) return null;
-      const choices = ["", ...this.sections].map((name) => el("option", { value: name }, name || this.words.everywhere));
-      return el("select", {
-        "aria-label": this.words.where,
-        onchange: (event) => {
-          this.module = event.target.value;
-        },
-      }, ...choices);
+    /** The choice of a part of the book, shown if there is one. */
+    choices(listed) {
+      this.scope.append(...listed.map(([value, name]) => el("option", { value }, name)));
+      this.scope.hidden = this.scope.options.length < 2;
+    }
+
+    narrow() {
+      this.filters = this.scope.value ? JSON.parse(this.scope.value) : undefined;
     }
 
     show(focus = true) {
+      const opens = this.panel.hidden || !this.resumed;
       this.panel.hidden = false;
       this.launcher?.setAttribute("aria-expanded", "true");
-      if (!this.isPage) {
+      if (!this.isFixed) {
         this.panel.setAttribute("aria-modal", String(PHONE.matches));
         this.book.remember("open", "1");
       }
-      if (focus) this.input.focus();
-      this.resumed ??= this.resume();
+      this.resumed ??= this.begin();
+      if (focus) (this.form.hidden ? this.thread.querySelector("button") : this.input).focus();
+      if (opens) this.emit("open");
+    }
+
+    /** Show the author's consent text until the reader agrees, then the conversation. */
+    begin() {
+      const { consent } = this.chosen;
+      if (!consent || this.book.recall("agreed") === consent) return this.resume();
+      this.form.hidden = true;
+      return new Promise((done) => {
+        const agree = () => {
+          this.book.remember("agreed", consent);
+          this.thread.querySelector(".consent").remove();
+          this.form.hidden = false;
+          this.input.focus();
+          done(this.resume());
+        };
+        const press = el("button", { type: "button", className: "small wide", onclick: agree }, this.words.agree);
+        this.thread.prepend(el("div", { className: "welcome consent" }, icon("book"), el("p", { dir: "auto" }, consent), press));
+      });
     }
 
     /** On a phone the panel covers the page, including the target of a link: close it. */
     leave({ target }) {
-      if (target.closest("a[href]")?.target === "" && PHONE.matches && !this.isPage) this.hide();
+      if (target.closest("a[href]")?.target === "" && PHONE.matches && !this.isFixed) this.hide();
     }
 
     hide() {
@@ -764,6 +915,7 @@
       this.launcher.setAttribute("aria-expanded", "false");
       this.book.remember("open", null);
       this.launcher.focus();
+      this.emit("close");
     }
 
     /** Show the stored conversation, or suggested questions. A question that was interrupted by leaving the page is kept. */
@@ -780,17 +932,44 @@
       }
       // Insert it before a question that was asked during loading.
       this.thread.prepend(...earlier);
-      if (earlier.length) this.thread.scrollTop = this.thread.scrollHeight;
-      else this.suggest();
+      this.following = true;
+      if (!earlier.length) this.suggest();
+      else if (!this.turn) this.place(earlier.at(-1));
       if (!this.turn && !this.input.value) this.input.value = this.book.recall("asking") || "";
     }
 
-    suggest() {
+    async suggest() {
       if (this.thread.childElementCount) return;
-      const offered = this.questions.map((text) => this.offered(text));
-      this.thread.append(
-        el("div", { className: "welcome" }, icon("book"), el("p", {}, this.words.hello), el("div", { className: "offers" }, ...offered)),
-      );
+      const offers = el("div", { className: "offers" });
+      this.thread.append(el("div", { className: "welcome" }, icon("book"), el("p", {}, this.words.hello), offers));
+      await this.orient();
+      offers.append(...this.questions.map((text) => this.offered(text)));
+    }
+
+    /** Once, what the book says about this page: whether it has it, and questions to begin with. */
+    async orient() {
+      if (this.isPage || this.oriented) return;
+      this.oriented = true;
+      const here = await this.book.introduction(location.href.split(/[?#]/)[0]);
+      if (here.url) this.choices([[JSON.stringify({ url_prefix: here.url }), this.words.here]]);
+      if (this.chosen.questions !== undefined) return;
+      this.questions = here.questions.length ? here.questions : (await this.book.introduction("")).questions;
+    }
+
+    /** The conversations of this browser, to go on with one of them. */
+    list() {
+      if (this.form.hidden) return;
+      this.turn?.stop?.();
+      const offers = this.book.earlier.map(({ id, question }) => el("button", {
+        type: "button", className: "offer", dir: "auto", onclick: () => {
+          this.book.remember("session", id);
+          this.thread.replaceChildren();
+          this.resumed = this.resume();
+          this.input.focus();
+        },
+      }, question));
+      const heading = el("p", {}, this.words.earlier);
+      this.thread.replaceChildren(el("div", { className: "welcome" }, icon("earlier"), heading, el("div", { className: "offers" }, ...offers)));
     }
 
     /** A question as a button that asks it. */
@@ -809,8 +988,10 @@
 
     async ask(question) {
       if (this.turn?.stop) return;
+      this.emit("question", { question });
       this.input.value = "";
-      this.thread.querySelector(".welcome")?.remove();
+      this.thread.querySelector(".welcome:not(.consent)")?.remove();
+      this.thread.querySelector(".more")?.remove();
       const turn = new Turn(this, question, this.marked);
       this.unmark();
       this.thread.append(turn.node);
@@ -825,10 +1006,11 @@
     async run(turn) {
       this.turn = turn;
       this.switch("stop", this.words.stop);
-      turn.node.scrollIntoView({ block: "start" });
-      this.atEnd = true;
+      this.following = true;
+      this.place(turn.node);
       this.book.remember("asking", turn.question);
       await turn.ask();
+      this.place(turn.node);
       this.switch("send", this.words.ask);
     }
 
@@ -840,6 +1022,7 @@
     }
 
     restart() {
+      if (this.form.hidden) return;
       this.turn?.stop?.();
       this.book.remember("session", null);
       this.book.remember("asking", null);
@@ -848,14 +1031,19 @@
       this.input.focus();
     }
 
-    /** Update the view in the next animation frame, and keep it scrolled to the end if it was there. */
-    follow(change) {
-      if (this.following) return;
-      this.following = requestAnimationFrame(() => {
-        this.following = undefined;
-        change();
-        if (this.atEnd) this.thread.scrollTop = this.thread.scrollHeight;
+    /** Update the view of a turn in the next animation frame. */
+    redraw(turn) {
+      if (this.drawing) return;
+      this.drawing = requestAnimationFrame(() => {
+        this.drawing = undefined;
+        turn.write();
+        this.place(turn.node);
       });
+    }
+
+    /** Scroll to the end of a turn, but never beyond its question (the browser limits it to the end). A long answer is read from its top. */
+    place(node) {
+      if (this.following) this.thread.scrollTop = node.offsetTop - MARGIN;
     }
 
     /** Announce a message to screen readers. */
@@ -895,13 +1083,13 @@
 
     key(event) {
       if (event.key === "Escape" && !this.tip.hidden) this.unhint();
-      else if (event.key === "Escape" && !this.isPage) this.hide();
-      else if (event.key === "Tab" && !this.isPage && PHONE.matches) this.wrapAround(event);
+      else if (event.key === "Escape" && !this.isFixed) this.hide();
+      else if (event.key === "Tab" && !this.isFixed && PHONE.matches) this.wrapAround(event);
     }
 
     /** On a phone the panel covers the page, so the focus is kept inside it. */
     wrapAround(event) {
-      const stops = [...this.panel.querySelectorAll("a[href], button:not(:disabled), textarea, input, select, summary, [tabindex='0']")];
+      const stops = [...this.panel.querySelectorAll("a[href], button:not(:disabled), textarea, input, select, summary, [tabindex='0']")].filter((stop) => stop.getClientRects().length);
       const edge = event.shiftKey ? stops[0] : stops[stops.length - 1];
       if (this.shadowRoot.activeElement !== edge) return;
       event.preventDefault();
@@ -969,13 +1157,17 @@
     .launcher svg { width: 26px; height: 26px; }
     .pick { padding: 7px 14px; border-radius: 99px; font-size: 14px; font-weight: 500; }
 
-    .panel { display: flex; flex-direction: column; background: var(--paper); }
+    /* Clipped, not hidden: the browser must not scroll the panel itself to what is focused in it. */
+    .panel { display: flex; flex-direction: column; background: var(--paper); overflow: clip; }
     .widget .panel {
       position: fixed; inset-block-end: 88px; inset-inline-end: 20px; width: min(440px, calc(100vw - 40px));
       height: min(700px, calc(100dvh - 108px)); border: 1px solid var(--line); border-radius: 18px;
-      box-shadow: 0 2px 6px #0001, 0 18px 60px #0004; z-index: 2147483001; overflow: hidden;
+      box-shadow: 0 2px 6px #0001, 0 18px 60px #0004; z-index: 2147483001;
     }
     .left .panel { inset-inline: 20px auto; }
+    .side .panel { inset-block: 0; inset-inline: auto 0; height: 100dvh; border-width: 0; border-inline-start-width: 1px; border-radius: 0; }
+    .side.left .panel { inset-inline: 0 auto; border-inline-width: 0 1px; }
+    .inline .panel { position: static; width: 100%; height: min(640px, 85vh); box-shadow: none; }
     .page { position: fixed; inset: 0; background: var(--paper); font-size: 16px; }
     .page .panel { height: 100%; }
     .page .panel > :not(.tip) { padding-inline: max(20px, calc(50% - 380px)); }
@@ -992,7 +1184,7 @@
     .small.wide:hover:enabled { border-color: var(--edge); background: var(--shade); }
     .small[aria-pressed="true"] { color: var(--link); background: var(--shade); }
 
-    .thread { flex: 1; overflow-y: auto; overscroll-behavior: contain; scrollbar-width: thin; padding: 18px; min-height: 0; }
+    .thread { position: relative; flex: 1; overflow-y: auto; overscroll-behavior: contain; scrollbar-width: thin; padding: 18px; min-height: 0; }
     .thread:focus-visible { outline-offset: -3px; }
     article { overflow-wrap: anywhere; }
     article + article { margin-block-start: 30px; }
@@ -1013,6 +1205,14 @@
     .answer li::marker { color: var(--faint); }
     .answer h3, .answer h4, .answer h5, .answer h6 { margin: 1.1em 0 0.4em; font-size: 1.05em; font-weight: 650; line-height: 1.35; }
     .answer pre { background: var(--shade); border: 1px solid var(--line); border-radius: 10px; padding: 11px 14px; overflow-x: auto; direction: ltr; text-align: left; scrollbar-width: thin; }
+    .code { position: relative; margin-block: 0 0.85em; }
+    .answer .code pre { margin: 0; padding-inline-end: 46px; }
+    .code .small { position: absolute; inset-block-start: 5px; right: 5px; background: var(--shade); }
+    .more { display: grid; gap: 6px; justify-items: start; margin-block-start: 8px; }
+    .more p { margin: 0; font-size: 14px; color: var(--faint); }
+    .more .offer { padding: 7px 13px; font-size: 14px; }
+    .contacts, .foot { display: flex; flex-wrap: wrap; gap: 4px 14px; justify-content: center; }
+    .contacts { justify-content: start; margin-block: 0 10px; }
     .answer hr { border: 0; border-block-start: 1px solid var(--line); margin-block: 1.2em; }
     code { font: 0.87em/1.55 var(--mono); }
     :not(pre) > code, .maths { background: var(--shade); border: 1px solid var(--line); border-radius: 5px; padding: 0.05em 0.32em; }
@@ -1060,6 +1260,8 @@
     .welcome > svg { width: 40px; height: 40px; padding: 9px; border-radius: 12px; background: var(--tint); color: light-dark(color-mix(in srgb, var(--accent) 80%, #000), color-mix(in srgb, var(--accent) 55%, #fff)); }
     .welcome p { margin: 0; font-size: 1.35em; font-weight: 650; letter-spacing: -0.015em; line-height: 1.3; }
     .page .welcome p { font-size: 1.8em; }
+    .welcome.consent p { font-size: 1em; font-weight: 400; letter-spacing: 0; white-space: pre-line; }
+    .consent .wide { align-self: start; }
     .offers { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 260px), 1fr)); gap: 10px; }
     .offer { text-align: start; line-height: 1.45; background: var(--paper); border: 1px solid var(--line); border-radius: 13px; padding: 12px 15px; }
     .offer:hover { border-color: var(--edge); background: var(--shade); }
@@ -1087,7 +1289,7 @@
     .nf, .nc, .nn, .nt, .nb, .nd { color: light-dark(#1a4fa3, #93b9ff); } pre [class^="m"], .no, pre .kc { color: light-dark(#8a4a00, #e8b77a); }
 
     @media (max-width: 600px) {
-      .widget .panel { inset: 0; width: 100%; height: 100dvh; border: 0; border-radius: 0; }
+      .widget:not(.inline) .panel { inset: 0; width: 100%; height: 100dvh; border: 0; border-radius: 0; }
       textarea, .reason input, select { font-size: 16px; }
       .page .panel > :not(.tip) { padding-inline: 14px; }
       .page .welcome p { font-size: 1.4em; }
@@ -1099,7 +1301,7 @@
       .thread { padding-block: 8px; }
     }
     @media (prefers-reduced-motion: no-preference) {
-      .widget .panel { animation: rise 0.2s cubic-bezier(0.2, 0.8, 0.3, 1); }
+      .widget:not(.inline) .panel { animation: rise 0.2s cubic-bezier(0.2, 0.8, 0.3, 1); }
       [aria-busy] .status::before { animation: beat 1.2s ease-in-out infinite; }
       .launcher, .offer, .small, .ask, .box, .cite { transition: background 0.12s, border-color 0.12s, filter 0.12s, box-shadow 0.12s; }
       @keyframes rise { from { opacity: 0; transform: translateY(14px) scale(0.985); } }
@@ -1121,8 +1323,20 @@
     if (there.some(({ book }) => book?.base === base && book?.site === site)) return;
     const assistant = document.createElement(NAME);
     assistant.configure(base, { ...script.dataset });
+    const { page, into } = script.dataset;
+    const inside = page !== undefined ? document.body : into && document.querySelector(into);
     // Not in the body, whose content single-page sites replace on navigation.
-    (script.dataset.page !== undefined ? document.body : document.documentElement).append(assistant);
+    (inside || document.documentElement).append(assistant);
+    window.ByTheBook ??= {
+      open: () => assistant.show(),
+      close: () => assistant.isFixed || assistant.hide(),
+      ask: (question) => {
+        assistant.show();
+        return assistant.ask(String(question).trim().slice(0, 1000));
+      },
+      on: (name, act) => document.addEventListener(`bythebook:${name}`, (event) => act(event.detail)),
+    };
+    assistant.emit("ready");
   };
   if (document.body) begin();
   else document.addEventListener("DOMContentLoaded", begin);

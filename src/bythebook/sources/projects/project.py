@@ -58,6 +58,13 @@ class Project:
     def name(self) -> str:
         return str(self._root)
 
+    def describe(self) -> str:
+        """The generator, the configuration, and what the last listing found, on one line."""
+        generator = {Style.MKDOCS: "MkDocs", Style.MDBOOK: "mdBook"}.get(self._style, self._style.capitalize())
+        site = self._site(self._outline) if self._outline else ""
+        published = f", published at {site}" if site else ""
+        return f"{generator} project {self._display_path(self._config)}, {len(self._pages)} pages{published}"
+
     async def listing(self) -> AsyncIterator[ListedPage | SkippedPage | ExcludedPage]:
         for item in await asyncio.to_thread(lambda: list(self._listing())):
             yield item

@@ -382,12 +382,8 @@ _FENCE = re.compile(
     re.MULTILINE,
 )
 _INCLUDE_OPTION = re.compile(r":([\w-]+):[ \t]*(.*)")
-_PARTIAL_OPTIONS = frozenset(
-    """
-    start-line end-line start-after end-before literal code start-at end-at pyobject diff lines prepend append
-    dedent
-    """.split()
-)
+_OTHER_OPTIONS = frozenset("literal code pyobject diff prepend append".split())
+"""Options whose result only Sphinx itself can compute."""
 _COMMENT = re.compile(r"^(?:%.*|\+\+\+.*)$\n?", re.MULTILINE)
 
 
@@ -395,11 +391,33 @@ def find_references(text: str) -> tuple[str, ...]:
     if "include" not in text:
         return ()
     found = (match for pattern in (_DIRECTIVE, _FENCE) for match in pattern.finditer(text))
-    return tuple(dict.fromkeys(match["path"] for match in found if _includes_whole_file(match)))
+    return tuple(dict.fromkeys(match["path"] for match in found if _OTHER_OPTIONS.isdisjoint(_options(match))))
 
 
-def _includes_whole_file(match: re.Match[str]) -> bool:
-    return not any(name in _PARTIAL_OPTIONS for name, _ in _INCLUDE_OPTION.findall(match["options"]))
+def _options(match: re.Match[str]) -> dict[str, str]:
+    return {name: value.strip("'\" ") for name, value in _INCLUDE_OPTION.findall(match["options"])}
+
+
+def _select_part(content: str, options: dict[str, str]) -> str | None:
+    """The lines of a file between the numbers or the texts that the options name; None if a text is not in it."""
+    numbers = [options.get(name, "") for name in ("start-line", "end-line")]
+    first, last = (int(number) if re.fullmatch(r"-?\d+", number) else None for number in numbers)
+    content = "".join(content.splitlines(keepends=True)[first:last])
+    for name in ("start-after", "start-at", "end-before", "end-at"):
+        if marker := options.get(name):
+            at = content.find(marker)
+            if at < 0:
+                return None
+            begin, end = content.rfind("\n", 0, at) + 1, content.find("\n", at) + 1 or len(content)
+            place = begin if name in ("start-at", "end-before") else end
+            content = content[place:] if name.startswith("start") else content[:place]
+    if ranges := re.findall(r"(\d+)(-?)(\d*)", options.get("lines", "")):
+        lines = content.splitlines(keepends=True)
+        parts = (
+            lines[int(first) - 1 : int(last or len(lines)) if dash else int(first)] for first, dash, last in ranges
+        )
+        content = "".join(line for part in parts for line in part)
+    return textwrap.dedent(content) if "dedent" in options else content
 
 
 def make_include_resolver(source: Path, *, within: Path, metadata: MetadataCache) -> includes.IncludeResolver:
@@ -411,7 +429,9 @@ def make_include_resolver(source: Path, *, within: Path, metadata: MetadataCache
 
 def _insert_includes(text: str, load: includes.Load) -> str:
     def replacement(match: re.Match[str]) -> str:
-        content = load(match["path"]) if _includes_whole_file(match) else None
+        options = _options(match)
+        content = load(match["path"]) if _OTHER_OPTIONS.isdisjoint(options) else None
+        content = None if content is None else _select_part(content, options)
         if content is None:
             return match[0]
         if match["name"] == "literalinclude":
@@ -422,7 +442,7 @@ def _insert_includes(text: str, load: includes.Load) -> str:
 
 
 def _format_code(content: str, match: re.Match[str]) -> str:
-    language = dict(_INCLUDE_OPTION.findall(match["options"])).get("language", "") or _language(match["path"])
+    language = _options(match).get("language", "") or _language(match["path"])
     if "mark" in match.groupdict():
         fence = "`" * 8
         return f"{fence}{language}\n{content.rstrip()}\n{fence}"

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bythebook.errors import ConfigurationError
+from bythebook.sources.readers.front_matter import check_yaml
 
 _MAX_BYTES = 5_000_000
 
@@ -51,6 +52,7 @@ def _load_yaml(text: str) -> Any:
     Loader.add_multi_constructor("!", construct)
     Loader.add_multi_constructor("tag:yaml.org,2002:python/", construct)
     try:
+        check_yaml(text)
         return yaml.load(text, Loader=Loader)  # noqa: S506 - a safe loader with harmless additions
     except yaml.YAMLError as exc:
         mark = getattr(exc, "problem_mark", None)

@@ -1,7 +1,7 @@
 """Document readers and their registry: one module for each format, from a document's source to its parts.
 
 A reader runs no code from a document, opens no other file and makes no request. To add a format, write a module here
-with a function `read` and add a row to `FORMATS`. Binary formats are read by a separate process, see `sandbox`.
+with a function `read` and add a row to `FORMATS`. Documents are read by a separate process, see `sandbox`.
 """
 
 from collections.abc import Callable, Iterator
@@ -42,41 +42,35 @@ class DocumentFormat:
     style: Style | None = None
     """The row applies only to books published in this style."""
     is_binary: bool = False
-    """A binary format is always read in the sandbox."""
+    """The reader gets the path of the file instead of its text."""
     is_collection: bool = False
     """One file holds several pages. The module has a function `list_chapters`."""
     has_front_matter: bool = False
-    parses_html: bool = False
-    """The format is HTML or may contain HTML, which can be written to be slow to parse."""
 
 
 _MARKDOWN = (".md", ".markdown", ".mdown", ".mkd")
 
 FORMATS = (
-    DocumentFormat(
-        "mdx", _MARKDOWN, style=Style.DOCUSAURUS, options=("style",), has_front_matter=True, parses_html=True
-    ),
+    DocumentFormat("mdx", _MARKDOWN, style=Style.DOCUSAURUS, options=("style",), has_front_matter=True),
     DocumentFormat(
         "markdown",
         _MARKDOWN,
         media_types=("text/markdown", "text/x-markdown"),
         options=("style", "slugs"),
         has_front_matter=True,
-        parses_html=True,
     ),
-    DocumentFormat("mdx", (".mdx",), options=("style",), has_front_matter=True, parses_html=True),
+    DocumentFormat("mdx", (".mdx",), options=("style",), has_front_matter=True),
     DocumentFormat(
         "html",
         (".html", ".htm"),
         media_types=("text/html", "application/xhtml+xml", ""),
         url_rule=UrlRule.UNCHANGED,
-        parses_html=True,
     ),
-    DocumentFormat("html", (".xhtml",), parses_html=True),
+    DocumentFormat("html", (".xhtml",)),
     DocumentFormat("rst", (".rst", ".rest")),
     DocumentFormat("text", (".txt", ".text"), media_types=("text/plain",)),
     DocumentFormat("asciidoc", (".adoc", ".asciidoc"), url_rule=UrlRule.HTML_FILE),
-    DocumentFormat("notebook", (".ipynb",), options=("style",), parses_html=True),
+    DocumentFormat("notebook", (".ipynb",), options=("style",)),
     DocumentFormat("pdf", (".pdf",), url_rule=UrlRule.UNCHANGED, options=("heartbeat",), is_binary=True),
     DocumentFormat(
         "epub", (".epub",), url_rule=UrlRule.UNCHANGED, options=("part",), is_binary=True, is_collection=True
@@ -88,6 +82,10 @@ FORMATS = (
 MEDIA_TYPES = {media_type: row for row in FORMATS for media_type in row.media_types}
 
 
+GARBLED = "its text could not be understood"
+_DAMAGED = "it is damaged, or not what its name says"
+
+
 def find_format(suffix: str, *, style: Style = Style.PLAIN) -> DocumentFormat | None:
     """The format of files with this suffix, or None if it is not supported."""
     suffix = suffix.lower()
@@ -96,19 +94,19 @@ def find_format(suffix: str, *, style: Style = Style.PLAIN) -> DocumentFormat | 
 
 def read(text: str, *, suffix: str, style: Style, slugs: SlugOptions = DEFAULT_SLUGS) -> ParsedDocument:
     """Parse the text of a document in the format of `suffix`. Raises only Unreadable."""
-    with translate_parser_errors():
+    with translate_errors(GARBLED):
         return _read(_require_format(suffix, style), text, style=style, slugs=slugs)
 
 
 def list_chapters(file: Path) -> list[str]:
     """The paths of the pages inside a file, in reading order. Raises only Unreadable and MemoryError."""
-    with translate_file_errors():
+    with translate_errors(_DAMAGED):
         return list(map(str, _load(_require_format(file.suffix)).list_chapters(file)))
 
 
 def read_file(file: Path, *, part: str, heartbeat: Callable[[], object]) -> ParsedDocument:
     """Parse a binary document and call `heartbeat` after each page. Raises only Unreadable and MemoryError."""
-    with translate_file_errors():
+    with translate_errors(_DAMAGED):
         return _read(_require_format(file.suffix), file, part=part, heartbeat=heartbeat)
 
 
@@ -129,21 +127,8 @@ def _require_format(suffix: str, style: Style = Style.PLAIN) -> DocumentFormat:
 
 
 @contextmanager
-def translate_parser_errors() -> Iterator[None]:
-    """Turn every exception of a text parser into Unreadable."""
-    try:
-        yield
-    except Unreadable:
-        raise
-    except RecursionError as exc:
-        raise Unreadable("it is nested too deeply to be a page") from exc
-    except Exception as exc:
-        raise Unreadable(f"its text could not be understood ({type(exc).__name__}: {exc})") from exc
-
-
-@contextmanager
-def translate_file_errors() -> Iterator[None]:
-    """Turn every exception of a binary parser into Unreadable. A MemoryError passes through: it ends the sandbox."""
+def translate_errors(reason: str) -> Iterator[None]:
+    """Turn every exception of a parser into Unreadable. A MemoryError passes through: it ends the sandbox."""
     try:
         yield
     except (Unreadable, MemoryError):
@@ -153,6 +138,4 @@ def translate_file_errors() -> Iterator[None]:
     except Exception as exc:
         if isinstance(exc, OSError) and exc.strerror:
             raise Unreadable(f"it cannot be opened: {exc.strerror}") from exc
-        raise Unreadable(
-            f"it is damaged, or not what its name says ({type(exc).__name__}: {exc}); save it again"
-        ) from exc
+        raise Unreadable(f"{reason} ({type(exc).__name__}: {exc}); save it again") from exc

@@ -5,10 +5,12 @@ into parts. Inline markup and tables have their own functions below.
 """
 
 import csv
+import json
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from bythebook.sources import Unreadable
 from bythebook.sources.document import DocumentWriter, ParsedDocument
@@ -427,9 +429,11 @@ class AsciidocPreprocessor:
         if before or after:
             self.attributes.pop(name.lower(), None)
         else:
-            self.attributes[name.lower()] = substitute_attributes(value, self.attributes)
+            self.attributes[name.lower()] = substitute_attributes(value, self.attributes)[:MAX_ATTRIBUTE_LENGTH]
 
 
+MAX_ATTRIBUTE_LENGTH = 4_096
+"""The limit of Asciidoctor in its secure mode. An attribute may repeat others, which repeat others."""
 MAX_INLINE_LENGTH = 10_000
 """A longer paragraph is data. Its inline markup is not parsed."""
 
@@ -467,19 +471,7 @@ _FORMATTING = [
 ]
 _REPLACEMENTS = [
     (re.compile(pattern), shown)
-    for pattern, shown in [
-        (r"(?<!\\)\(C\)", "©"),
-        (r"(?<!\\)\(R\)", "®"),
-        (r"(?<!\\)\(TM\)", "™"),
-        (r"(?<=\w)--(?=\w)", "—"),
-        (r"(?<= )--(?= )", "—"),
-        (r"(?<!\\)\.\.\.", "…"),
-        (r"(?<=\w)'(?=\w)", "’"),
-        (r"(?<!\\)->", "→"),
-        (r"(?<![\\<=])=>", "⇒"),
-        (r"(?<!\\)<-(?!-)", "←"),
-        (r"\\(?=[*_`#^~{\[\]<.(+-]|https?:|link:)", ""),
-    ]
+    for pattern, shown in json.loads(Path(__file__).with_suffix(".json").read_bytes())["replacements"]
 ]
 _PLACEHOLDER = re.compile("\ue000(\\d+)\ue001")
 _MARKUP = re.compile(r"[*_`#^~{\[\]<>\\+():'.-]")

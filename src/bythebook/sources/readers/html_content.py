@@ -5,43 +5,18 @@ If no known selector matches, the content is the element with the highest densit
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 
-BLOCKS = frozenset(
-    """
-    address article aside blockquote body center dd details dialog div dl dt fieldset figcaption figure form header
-    hgroup hr label legend main p section summary caption tbody thead tfoot tr td th html
-    """.split()
-)
-_IGNORED_TAGS = frozenset(
-    """
-    script style template noscript iframe svg canvas object embed head nav footer button select input textarea form
-    dialog audio video map math title link meta
-    """.split()
-)
-_IGNORED_CLASSES = frozenset(
-    """
-    headerlink hash-link header-anchor anchor-link anchorjs-link heading-anchor anchor-icon footnote-backref
-    footnote-ref footnote-reference fn-backref linenos lineno linenodiv line-numbers-rows line-numbers-wrapper
-    copy-button copybtn clipboard-copy katex-mathml sr-only visually-hidden screen-reader-text d-print-none
-    md-content__button md-source-file md-feedback md-sidebar md-tags md-banner md-consent md-skip md-top
-    sphinxsidebar related viewcode-link toctree-wrapper sphinx-toctree breadcrumbs-aside wy-nav-side wy-nav-top
-    wy-breadcrumbs rst-versions rst-footer-buttons rst-breadcrumbs-buttons bd-header bd-header-article bd-sidebar
-    bd-sidebar-primary bd-sidebar-secondary bd-footer bd-footer-content bd-footer-article header-article
-    header-article-items announcement related-pages bottom-of-page back-to-top back-to-top-wrapper edit-this-page
-    view-this-page content-icon-container toc-drawer toc-sticky sidebar-drawer theme-toggle-container
-    theme-doc-toc-mobile theme-doc-toc-desktop theme-doc-version-banner theme-doc-version-badge
-    theme-doc-breadcrumbs theme-doc-footer theme-edit-this-page theme-announcement-bar pagination-nav
-    table-of-contents skip-link skip-to-content nav-wrapper nav-wide-wrapper headerbtn prev-next-area
-    prev-next-footer edit-link last-updated VPDocFooter VPLocalNav prev-next pager breadcrumb breadcrumbs
-    cookie-banner cookie-notice cookie-consent share-buttons social-share sharedaddy post-navigation comments-area
-    comment-respond
-    """.split()
+_WORDS = json.loads(Path(__file__).with_suffix(".json").read_bytes())
+BLOCKS, _IGNORED_TAGS, _IGNORED_CLASSES = (
+    frozenset(" ".join(_WORDS[name]).split()) for name in ("blocks", "ignored_tags", "ignored_classes")
 )
 _IGNORED_ROLES = frozenset(["navigation", "banner", "contentinfo", "search", "dialog", "alertdialog", "tooltip"])
 _CONTENT_ASIDE = re.compile(r"admonition|callout|alert|note|tip|warning|caution|danger|topic|aside")
@@ -181,12 +156,12 @@ def find_labelled_panels(tabs: LexborNode) -> list[tuple[LexborNode, str]]:
     for _ in range(3):
         if around is None or panels:
             break
-        panels = [node for node in around.css(_PANEL_SELECTOR) if not _is_nested(node, around)]
+        panels = [node for node in around.css(_PANEL_SELECTOR) if not _has_outer_panel(node, around)]
         around = around.parent
     return list(zip(panels, labels, strict=False)) if len(panels) == len(labels) else []
 
 
-def _is_nested(panel: LexborNode, around: LexborNode) -> bool:
+def _has_outer_panel(panel: LexborNode, around: LexborNode) -> bool:
     """Whether a panel is inside another panel below `around`."""
     node = panel.parent
     while node is not None and node.mem_id != around.mem_id:

@@ -6,11 +6,13 @@ what the published page shows: a label and the content below it. MyST adds the d
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import groupby, pairwise
+from pathlib import Path
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -271,13 +273,11 @@ def _visible_text(token: Token) -> str:
     return ""
 
 
-_LABELS = frozenset(
-    """
-    abstract attention bug caution check danger details error example failure faq hint important info note question
-    quote secondary seealso success summary tip tldr todo warning
-    """.split()
+_WORDS = json.loads(Path(__file__).with_suffix(".json").read_bytes())
+_LABELS, _MYST_LABELS, _INVISIBLE_DIRECTIVES, _TEXT_DIRECTIVES = (
+    frozenset(" ".join(_WORDS[name]).split())
+    for name in ("labels", "myst_labels", "invisible_directives", "text_directives")
 )
-
 _FIRST_CHARACTERS = frozenset("{-*[:/!?=(")
 _INVISIBLE_LINE = re.compile(
     r"\{\*.*\*\}|\{%.*%\}|\{!.*!\}|\{\{.*\}\}|\{:.*\}"  # includes, templates, attributes of the preceding block
@@ -413,20 +413,5 @@ _CAPTION = re.compile(r"^:?caption:[ \t]*(\S.*?)[ \t]*$", re.MULTILINE)
 _ROLE = re.compile(r"\{([\w:.+-]+)\}$")
 
 _CODE_DIRECTIVES = frozenset(["code", "code-block", "code-cell", "sourcecode"])
-_MYST_LABELS = frozenset(
-    ["attention", "caution", "danger", "error", "hint", "important", "note", "seealso", "tip", "warning"]
-)
-_TEXT_DIRECTIVES = _MYST_LABELS | frozenset(
-    """
-    admonition dropdown card margin sidebar topic tab-item tab-set grid grid-item grid-item-card versionadded
-    versionchanged deprecated epigraph exercise solution prf:theorem
-    """.split()
-)
 _WITH_COLUMNS = frozenset(["grid", "grid-item", "tab-set"])
 """The argument of these is a number of columns."""
-_INVISIBLE_DIRECTIVES = frozenset(
-    """
-    toctree include literalinclude image figure index contents bibliography currentmodule module py:currentmodule
-    py:module highlight tags todo mermaid
-    """.split()
-)

@@ -58,7 +58,7 @@ def _read_cell(cell: Mapping[str, Any], language: str, style: Style) -> tuple[Do
             return _read_markdown(source, style)
         case "heading":  # format versions before 4
             level = cell.get("level")
-            return _read_markdown(f"{'#' * (level if isinstance(level, int) else 1)} {source}", style)
+            return _read_markdown(f"{'#' * (min(level, 6) if isinstance(level, int) else 1)} {source}", style)
         case "raw" if _raw_format(cell) in _READABLE_RAW and not source.lstrip().startswith("---"):
             return _read_markdown(source, style)
     return ()

@@ -1,9 +1,10 @@
 """reStructuredText. The directives and roles of Sphinx and its extensions are read for their text."""
 
+import json
 import re
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, ClassVar
 
 from docutils import nodes
@@ -15,25 +16,12 @@ from docutils.utils import new_document
 from bythebook.sources import BlockKind, Unreadable
 from bythebook.sources.document import DocumentWriter, ParsedDocument, format_role, mark_code
 
+MOST_REPLACEMENTS = 20_000
 MAX_LENGTH = 2_000_000
 _OVERLONG_WORD = re.compile(r"\S{2000}")
 
-# docutils keeps its roles in module globals, so that parsing two documents at once would mix them.
-_DOCUTILS_LOCK = threading.Lock()
-
-_SAFE_SETTINGS = {
-    "file_insertion_enabled": False,
-    "raw_enabled": False,
-    "_disable_config": True,
-    "halt_level": 6,
-    "report_level": 6,
-    "warning_stream": False,
-    "syntax_highlight": "none",
-    "smart_quotes": False,
-    "auto_id_prefix": "id",
-    "line_length_limit": 1_000_000,
-    "traceback": True,
-}
+_WORDS = json.loads(Path(__file__).with_suffix(".json").read_bytes())
+_SAFE_SETTINGS: dict[str, Any] = _WORDS["safe_settings"]
 
 
 def read(text: str) -> ParsedDocument:
@@ -55,7 +43,8 @@ def _parse(text: str) -> nodes.document:
     for name, value in _SAFE_SETTINGS.items():
         setattr(settings, name, value)
     document = new_document("page", settings)
-    with _DOCUTILS_LOCK, register_unknown_names(text):
+    # docutils keeps its roles in module globals: a process parses one document at a time.
+    with register_unknown_names(text):
         Parser().parse(text, document)
     return document
 
@@ -67,6 +56,7 @@ class _TreeWalker:
         self.writer = DocumentWriter()
         self._has_reliable_ids = has_reliable_ids
         self._level = 0
+        self._replaced = 0
         self._replacements = {
             name: definition
             for definition in document.findall(nodes.substitution_definition)
@@ -149,6 +139,9 @@ class _TreeWalker:
         elif isinstance(node, nodes.literal):
             yield mark_code(node.astext().replace("\n", " "))
         elif isinstance(node, nodes.substitution_reference) and depth < 20:
+            self._replaced += 1
+            if self._replaced > MOST_REPLACEMENTS:
+                raise Unreadable(f"it has over {MOST_REPLACEMENTS:,} substitutions, some inside of others")
             definition = self._replacements.get(node.get("refname", ""))
             for child in (definition or node).children:
                 yield from self._pieces(child, depth + 1)
@@ -197,21 +190,9 @@ _HANDLERS: dict[str, Callable[[_TreeWalker, nodes.Node], None]] = {
 _DIRECTIVE = re.compile(r"\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?([\w.+:-]+?)[ \t]?::(?=\s|$)")
 _ROLE = re.compile(r":([A-Za-z][\w.+:-]*):`|`:([A-Za-z][\w.+:-]*):")
 
-_INVISIBLE_DIRECTIVES = frozenset(
-    """
-    toctree index highlight currentmodule module py:module py:currentmodule literalinclude tabularcolumns
-    autosummary plot graphviz inheritance-diagram default-domain mermaid uml sectionauthor codeauthor tags program
-    click click:run argparse jupyter-execute todo todolist youtube vimeo video
-    """.split()
-)
-_INVISIBLE_ARGUMENTS = frozenset(
-    "only ifconfig rst-class cssclass tabs tab-set grid grid-item button-link button-ref".split()
-)
-_CODE_DIRECTIVES = frozenset(
-    """
-    code code-block sourcecode math doctest testcode testsetup testoutput testcleanup prompt productionlist ipython
-    console click:example code-tab
-    """.split()
+_INVISIBLE_DIRECTIVES, _INVISIBLE_ARGUMENTS, _CODE_DIRECTIVES, _TAKE_NO_AUTO_ID = (
+    frozenset(" ".join(_WORDS[name]).split())
+    for name in ("invisible_directives", "invisible_arguments", "code_directives", "take_no_auto_id")
 )
 _VERSION_LABELS = {
     "versionadded": "Added in version",
@@ -220,14 +201,6 @@ _VERSION_LABELS = {
     "deprecated": "Deprecated since version",
     "deprecated-removed": "Deprecated since version",
 }
-
-
-_TAKE_NO_AUTO_ID = frozenset(
-    """
-    toctree index highlight currentmodule module literalinclude only seealso rubric code-block sourcecode glossary
-    hlist centered tab tabs group-tab todo
-    """.split()
-) | frozenset(_VERSION_LABELS)
 
 
 def may_take_auto_ids(text: str) -> bool:

@@ -1,15 +1,15 @@
 """A child process with limited rights that parses untrusted documents.
 
-PDF, EPUB and Word files, and documents and crawled pages with much HTML, can be built to exhaust or break a parser.
-They are parsed in a child process with limits on memory and time that can neither write files nor use the network.
-If the process dies or exceeds a limit, the document is reported as unreadable and the next one gets a new process.
+A document in any format can be built to exhaust or break its parser, in less than a kilobyte. All are parsed in a child
+process with limits on memory and time that can neither write files nor use the network. If the process dies or exceeds
+a limit, the document is reported as unreadable and the next one gets a new process.
 """
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
-import re
 import select
 import signal
 import subprocess
@@ -31,11 +31,12 @@ if TYPE_CHECKING:
     from bythebook.sources.readers.html import WebPage
 
 OUT_OF_MEMORY_EXIT_CODE = 77
-MAX_UNCHECKED_TAGS = 3_000
-"""Start and end tags up to which any HTML is parsed quickly."""
-# JSON may hide the tags of a notebook behind escapes.
-_SUSPICIOUS = re.compile(r"<[^<>]{5000}|\\u003c", re.IGNORECASE)
 _READ_SIZE = 1 << 16
+_WALL_TIME = 4.0
+"""How many times the limit of CPU time may pass on a clock: the machine may be busy."""
+_MOST_IDLE = 4
+_IDLE: list[tuple[SandboxLimits, subprocess.Popen[bytes]]] = []
+"""Processes whose sandbox is gone. The next sandbox with the same limits takes one instead of starting its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class SandboxLimits:
     memory: int = 1_000_000_000
     """Bytes of address space of the process."""
     seconds: float = 1200.0
-    """Wall-clock time and CPU time for a whole file."""
+    """CPU time for a whole file."""
     page_seconds: float = 30.0
     """The same for a text document, a web page or a chapter of an EPUB. Real ones take less than a second."""
     stall: float = 120.0
@@ -114,6 +115,10 @@ class Sandbox:
         return answer
 
     def _start(self) -> subprocess.Popen[bytes]:
+        for at, (limits, idle) in enumerate(_IDLE):
+            if limits == self._limits and idle.poll() is None:
+                del _IDLE[at]
+                return self._adopt(idle)
         # The child gets none of this process's environment variables: they may contain API keys.
         process = subprocess.Popen(  # noqa: S603 - our own module
             [sys.executable, "-m", "bythebook.sources.readers.sandbox_worker", json.dumps(asdict(self._limits))],
@@ -122,18 +127,26 @@ class Sandbox:
             stderr=subprocess.DEVNULL,
             env={"PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "PYTHONSAFEPATH": "1"},
         )
+        return self._adopt(process)
+
+    def _adopt(self, process: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
         self._process = process
-        weakref.finalize(self, _terminate, process)
+        weakref.finalize(self, _release, process, self._limits)
         return process
 
 
-def may_be_slow(text: str) -> bool:
-    """Whether a text has enough markup to be slow to parse. It is then parsed in the sandbox.
+def _release(process: subprocess.Popen[bytes], limits: SandboxLimits) -> None:
+    """Keep a process for the next sandbox. One that was killed has no pipes any more."""
+    if process.stdin and not process.stdin.closed and len(_IDLE) < _MOST_IDLE:
+        _IDLE.append((limits, process))
+    else:
+        _terminate(process)
 
-    Some markup takes an HTML parser time that grows with the square of its length: many open elements, many attributes
-    on one element, formatting repeated in every paragraph. A text with few and short tags is parsed quickly.
-    """
-    return text.count("<") > MAX_UNCHECKED_TAGS or _SUSPICIOUS.search(text) is not None
+
+@atexit.register
+def _terminate_idle() -> None:
+    while _IDLE:
+        _terminate(_IDLE.pop()[1])
 
 
 def _to_document(fields: dict[str, Any]) -> ParsedDocument:
@@ -150,7 +163,7 @@ def _to_tuple(value: Any) -> Any:
 
 def _exchange(process: subprocess.Popen[bytes], job: bytes, limits: SandboxLimits, seconds: float) -> dict[str, Any]:
     """Send a job and receive its answer. Raises Unreadable if the answer is missing, too long or too late."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + _WALL_TIME * seconds
     try:
         _require_open(process.stdin).write(job)
         _require_open(process.stdin).flush()

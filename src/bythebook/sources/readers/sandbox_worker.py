@@ -27,6 +27,7 @@ _FORBIDDEN_EVENTS = (
 )
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _MAX_OPEN_FILES = 64
+_MOST_PARTS = 100_000
 
 
 def main() -> None:
@@ -65,20 +66,20 @@ def _run_job(job: dict[str, Any], heartbeat: Callable[[], object]) -> dict[str, 
         style, slugs = Style(job["style"]), SlugOptions(**job["slugs"])
         return {"document": _to_json(readers.read(job["text"], suffix=job["suffix"], style=style, slugs=slugs))}
     except Unreadable as exc:
-        if isinstance(exc.__cause__, MemoryError):
-            raise exc.__cause__ from None
         return {"unreadable": str(exc)}
 
 
 def _read_web_page(html: str) -> dict[str, Any]:
     from bythebook.sources.readers.html import read_web_page
 
-    with readers.translate_parser_errors():
+    with readers.translate_errors(readers.GARBLED):
         page = read_web_page(html)
     return {field.name: getattr(page, field.name) for field in fields(page)} | {"document": _to_json(page.document)}
 
 
 def _to_json(document: ParsedDocument) -> dict[str, Any]:
+    if len(document.parts) > _MOST_PARTS:
+        raise Unreadable(f"it has over {_MOST_PARTS:,} headings and paragraphs; split it")
     parts = [[part.kind, part.text, part.level, part.anchor, part.code] for part in document.parts]
     return {"title": document.title, "module_name": document.module_name, "parts": parts}
 

@@ -1,8 +1,9 @@
 """Site discovery: one crawl of a site, from its robots.txt and its sitemaps to its deduplicated pages."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from xml.etree.ElementTree import ParseError
+from io import BytesIO
+from xml.etree.ElementTree import Element, ParseError
 
 from bythebook.errors import BookError, InputError, Unavailable
 from bythebook.sources import SkippedPage, Unreadable
@@ -24,7 +25,8 @@ SITEMAP_SECONDS = 120.0
 
 _GZIP = b"\x1f\x8b"
 _MAX_DEPTH = 16
-_MAX_TEXT = 4_096
+_MAX_ELEMENTS = 1_000_000
+"""Twenty for each entry. A sitemap with more is built to be slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,18 @@ class ParsedSitemap:
     sitemaps: list[str] = field(default_factory=list)
     error: str = ""
 
+    def add(self, element: Element) -> None:
+        """Add a child of the root element. Any but `url` and `sitemap` are ignored."""
+        name, url = element.tag.rpartition("}")[2], element.findtext("{*}loc", "").strip()
+        if name not in ("url", "sitemap") or not url:
+            return
+        if len(self.entries) + len(self.sitemaps) >= MAX_ENTRIES:
+            raise ValueError(f"it has more than {MAX_ENTRIES} entries")
+        if name == "sitemap":
+            self.sitemaps.append(url)
+        else:
+            self.entries.append(SitemapEntry(url, element.findtext("{*}lastmod", "").strip()))
+
 
 def parse_sitemap(data: bytes) -> ParsedSitemap:
     """Parse a sitemap: XML, an index of sitemaps, or plain text; compressed or not.
@@ -99,25 +113,20 @@ def parse_sitemap(data: bytes) -> ParsedSitemap:
     On a syntax error the entries before it are returned with the error. Raises Unreadable for a forbidden construct.
     """
     from defusedxml import DefusedXmlException
-    from defusedxml.ElementTree import XMLParser
 
     if data.startswith(_GZIP):
         data = decompress_gzip(data, max_bytes=MAX_BYTES)
     if not data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<") and b"\x00" not in data[:4]:
         return _parse_lines(data)
-    handler = _SitemapHandler()
-    parser = XMLParser(target=handler, forbid_dtd=True, forbid_entities=True, forbid_external=True)
+    parsed = ParsedSitemap()
     try:
-        for start in range(0, len(data), 65_536):
-            parser.feed(data[start : start + 65_536])
-        parser.close()
+        for element in _iterate_children(data):
+            parsed.add(element)
     except DefusedXmlException as exc:
         raise Unreadable("it declares entities or a document type, which sitemaps do not need") from exc
-    except _LimitExceeded as exc:
-        handler.parsed.error = str(exc)
     except (ParseError, ValueError, LookupError) as exc:
-        handler.parsed.error = str(exc)
-    return handler.parsed
+        parsed.error = str(exc)
+    return parsed
 
 
 def _parse_lines(data: bytes) -> ParsedSitemap:
@@ -127,53 +136,21 @@ def _parse_lines(data: bytes) -> ParsedSitemap:
     )
 
 
-class _LimitExceeded(Exception):
-    """The sitemap exceeds a limit."""
+def _iterate_children(data: bytes) -> Iterator[Element]:
+    """The children of the root element. Each is removed from the tree afterwards, so that the tree stays small."""
+    from defusedxml.ElementTree import iterparse
 
-
-class _SitemapHandler:
-    """Collects the entries of a sitemap from parser events, without building a tree."""
-
-    def __init__(self) -> None:
-        self.parsed = ParsedSitemap()
-        self._open: list[str] = []
-        self._text: list[str] = []
-        self._length = 0
-        self._fields: dict[str, str] = {}
-
-    def start(self, tag: str, _attributes: dict[str, str]) -> None:
-        self._open.append(tag.rpartition("}")[2])
-        self._text, self._length = [], 0
-        if len(self._open) > _MAX_DEPTH:
-            raise _LimitExceeded(f"its elements are more than {_MAX_DEPTH} deep")
-
-    def data(self, text: str) -> None:
-        self._length += len(text)
-        if self._length <= _MAX_TEXT:
-            self._text.append(text)
-
-    def end(self, _tag: str) -> None:
-        name = self._open.pop()
-        parent = self._open[-1] if self._open else ""
-        if name in ("loc", "lastmod") and parent in ("url", "sitemap"):
-            self._fields[name] = "".join(self._text).strip()
-        elif name in ("url", "sitemap"):
-            self._add(name)
-        self._text, self._length = [], 0
-
-    def _add(self, name: str) -> None:
-        fields, self._fields = self._fields, {}
-        if not fields.get("loc"):
-            return
-        if len(self.parsed.entries) + len(self.parsed.sitemaps) >= MAX_ENTRIES:
-            raise _LimitExceeded(f"it has more than {MAX_ENTRIES} entries")
-        if name == "sitemap":
-            self.parsed.sitemaps.append(fields["loc"])
+    around: list[Element] = []
+    for number, (event, element) in enumerate(iterparse(BytesIO(data), ("start", "end"), forbid_dtd=True)):
+        if event == "start":
+            around.append(element)
+            if len(around) > _MAX_DEPTH or number > 2 * _MAX_ELEMENTS:
+                raise ValueError(f"its elements are more than {_MAX_DEPTH} deep, or over {_MAX_ELEMENTS:,}")
         else:
-            self.parsed.entries.append(SitemapEntry(fields["loc"], fields.get("lastmod", "")))
-
-    def close(self) -> None:
-        """Required by the parser interface."""
+            around.pop()
+            if len(around) == 1:
+                yield element
+                around[0].clear()
 
 
 MISSING_PATH = "bythebook-asks-for-a-page-that-is-not-there"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import hashlib
 import json
 import re
@@ -10,9 +9,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import webencodings
+
 from bythebook.sources import Unreadable, readers
 from bythebook.sources.projects import DEFAULT_SLUGS, Style
-from bythebook.sources.readers.sandbox import Sandbox, may_be_slow
+from bythebook.sources.readers.sandbox import Sandbox
 from bythebook.sources.website import FetchResponse, PageMetadata
 from bythebook.sources.website.urls import RejectedUrl, WebUrl, parse_url
 
@@ -20,18 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from bythebook.sources.document import ParsedDocument
-    from bythebook.sources.readers.html import WebPage
 
 
 PARSER_VERSION = 1
 """Incremented when the same page is parsed in another way than before."""
-_BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16le"), (codecs.BOM_UTF16_BE, "utf-16be"))
 _META_CHARSET = re.compile(rb"<meta[^>]{0,500}?charset\s*=\s*[\"']?\s*([\w-]{2,40})", re.I)
-_ENCODING = re.compile(
-    r"utf-?8|us-ascii|utf-16(le|be)?|iso-?8859-\d{1,2}|latin-?1|windows-\d{3,4}|cp125\d|koi8-[ru]|shift[_-]jis"
-    r"|euc-(jp|kr)|gbk|gb2312|gb18030|big5",
-    re.I,
-)
 _REFRESH = re.compile(r"\s*(\d{1,3})(?:\.\d*)?\s*[;,]\s*url\s*=\s*['\"]?\s*([^'\"\s]+)", re.I)
 _MAX_REFRESH_SECONDS = 5
 """A page that redirects after more seconds is meant to be read."""
@@ -48,7 +42,7 @@ class ParsedPage:
 
 
 class PageParser:
-    """Parses the pages of a site. HTML that may be slow to parse is parsed in a child process with limits."""
+    """Parses the pages of a site in a child process with limits."""
 
     def __init__(self) -> None:
         self._sandbox = Sandbox()
@@ -72,15 +66,12 @@ class PageParser:
 
     def _parse_text(self, response: FetchResponse, *, suffix: str) -> ParsedPage:
         text = _decode(response.body, response.charset)
-        if may_be_slow(text):
-            document = self._sandbox.read_text(text, suffix=suffix, style=Style.PLAIN, slugs=DEFAULT_SLUGS)
-        else:
-            document = readers.read(text, suffix=suffix, style=Style.PLAIN)
+        document = self._sandbox.read_text(text, suffix=suffix, style=Style.PLAIN, slugs=DEFAULT_SLUGS)
         is_noindex = _has_directive(response.robots, "noindex")
         return ParsedPage(document, PageMetadata(_hash_content(document, ()), document.title, noindex=is_noindex))
 
     def _parse_html(self, response: FetchResponse) -> ParsedPage:
-        page = self._read_html(_decode(response.body, response.charset))
+        page = self._sandbox.read_web_page(_decode(response.body, response.charset))
         url = parse_url(response.url)
         base = _resolve_link(page.base, url) or url
         robots = ", ".join([response.robots, *page.robots])
@@ -94,14 +85,6 @@ class PageParser:
         )
         return ParsedPage(page.document, metadata, page.breadcrumbs)
 
-    def _read_html(self, text: str) -> WebPage:
-        if may_be_slow(text):
-            return self._sandbox.read_web_page(text)
-        from bythebook.sources.readers.html import read_web_page
-
-        with readers.translate_parser_errors():
-            return read_web_page(text)
-
 
 def _hash_content(document: ParsedDocument, breadcrumbs: tuple[str, ...]) -> str:
     parts = [[part.kind, part.text, part.level, part.anchor] for part in document.parts]
@@ -111,23 +94,13 @@ def _hash_content(document: ParsedDocument, breadcrumbs: tuple[str, ...]) -> str
 
 def _decode(body: bytes, charset: str) -> str:
     """Decode a page as a browser does: by its byte order mark, the header, the meta element, or as UTF-8."""
-    marked = next((name for mark, name in _BOMS if body.startswith(mark)), "")
     declared = _META_CHARSET.search(body[:4096])
-    names = [marked, charset, declared[1].decode("ascii") if declared else ""]
-    encoding = next((name for name in names if _ENCODING.fullmatch(name)), "utf-8")
-    text = body.decode(_browser_encoding(encoding), "replace").removeprefix("\ufeff")
+    names = (charset, declared[1].decode("ascii") if declared else "")
+    encoding = next(filter(None, map(webencodings.lookup, names)), webencodings.UTF8)
+    text, _ = webencodings.decode(body, encoding)
     if "\x00" in text[:1024]:
         raise Unreadable("it is not text")
     return text.replace("\x00", "\ufffd")
-
-
-def _browser_encoding(encoding: str) -> str:
-    """Browsers decode Latin-1 and ASCII as Windows-1252 (WHATWG Encoding Standard)."""
-    try:
-        name = codecs.lookup(encoding).name
-    except LookupError:
-        return "utf-8"
-    return "cp1252" if name in ("iso8859-1", "ascii") else name
 
 
 def _has_directive(robots: str, directive: str) -> bool:

@@ -103,7 +103,7 @@ class Website:
         folder_title = title_from_name(parts[0]) if len(parts) > 1 else ""
         return Page(
             url=url,
-            title=parsed.document.title or title_from_name(parts[-1]) or location.host,
+            title=" ".join((parsed.document.title or title_from_name(parts[-1]) or location.host).split()),
             text=text,
             blocks=blocks,
             module_name=parsed.breadcrumbs[0] if parsed.breadcrumbs else folder_title,

@@ -1,48 +1,31 @@
-"""The table of suites, and the thresholds of this project: each metric with its floor and its goal."""
+"""All suites on a folder of datasets, each metric beside its floor and its goal: python -m bench.quality FOLDER
 
+`quality.json` has the floors and goals of this project. The exit code is 1 if a metric misses its floor, unless
+`--limit` limits the questions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
 import json
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Literal
 
-from bythebook.errors import InputError
 from bythebook.evals import EvalRequest, EvalResult, Metrics
+from bythebook.evals.report import html_table, to_html
+from bythebook.evals.suites import run_suite
+from bythebook.serialization import to_json
+from bythebook.settings import Settings
 
 Run = Callable[[str, EvalRequest], EvalResult]
 
-
-# The key is also the module, which is imported when the suite runs: the command line must start fast.
-SUITES = {
-    "retrieval": "Measure retrieval, and BM25 and vectors on their own for comparison.",
-    "followups": "Measure how well follow-up questions are rewritten without a model.",
-    "refusal": "Measure how well questions are refused that the documents do not answer.",
-    "answers": "Measure how often the sentences of an answer contain the marked answer.",
-    "proof": "Measure how well supported claims are separated from others.",
-    "gaps": "Measure how well unanswered questions are clustered by topic.",
-}
-
-
-async def run_suite(name: str, request: EvalRequest) -> EvalResult:
-    """Run a suite. The result includes the seed and the seconds."""
-    for path in (request.path, request.foreign):
-        if path and not path.exists():
-            raise InputError(f"there is no {str(path)!r}. docs/quality.md names the sources of the datasets.")
-    started = time.perf_counter()
-    result: EvalResult = await import_module(f"bythebook.evals.{name}").measure(request)
-    run = {"seed": request.seed, "seconds": round(time.perf_counter() - started, 1)}
-    return replace(result, metrics={**result.metrics, **run})
-
-
 Verdict = Literal["goal", "floor", "MISSED", "not measured"]
 """Which threshold a metric reaches."""
-
-DATASETS_HINT = (
-    "docs/quality.md names the sources of the datasets. Name their folder with: make quality COLLECTIONS=FOLDER."
-)
-
 
 OUT_OF_BOOK = "out of book"
 
@@ -70,7 +53,7 @@ class QualityCheck:
 
 
 def load_checks() -> Iterator[QualityCheck]:
-    """The checks of this project, from `thresholds.json`."""
+    """The checks of this project, from `quality.json`."""
     for row in json.loads(Path(__file__).with_suffix(".json").read_bytes()):
         yield QualityCheck(**row | {"thresholds": tuple(Threshold(**each) for each in row["thresholds"])})
 
@@ -150,3 +133,54 @@ def _look_up_metric(metrics: Metrics | None, key: str) -> float | None:
     for name in key.split("."):
         value = value[name] if isinstance(value, dict) else None
     return value if isinstance(value, int | float) else None
+
+
+class _Log:
+    """Prints the progress of a suite, a line every ten seconds."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        if time.monotonic() - self._last >= 10:
+            self._last = time.monotonic()
+            print(f"{stage} {done} of {total}", file=sys.stderr, flush=True)
+
+
+def _verdict_table(verdicts: Sequence[MetricVerdict]) -> str:
+    rows = [
+        (one.name, "-" if one.value is None else f"{one.value:.4g}", f"{one.floor:g}", f"{one.goal:g}", one.verdict)
+        for one in verdicts
+    ]
+    return html_table(("metric", "value", "floor", "goal", ""), rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="a folder of datasets; docs/quality.md names their sources")
+    parser.add_argument("--data-dir", type=Path, help="where the indexes of the datasets are kept")
+    parser.add_argument("--html", type=Path, help="also write an HTML page with plots to this file")
+    parser.add_argument("--limit", type=int, default=sys.maxsize, help="the maximum number of questions of each kind")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args(arguments)
+    if not given.folder.is_dir():
+        parser.error(f"there is no folder {str(given.folder)!r}. docs/quality.md names the sources of the datasets.")
+    settings, results, verdicts = Settings.load({"data_dir": given.data_dir}), list[EvalResult](), list[MetricVerdict]()
+    request = EvalRequest(given.folder, settings, _Log(), limit=given.limit, seed=given.seed)
+    for check in run_checks(request, run=lambda name, asked: asyncio.run(run_suite(name, asked))):
+        results += [check.result] if check.result else []
+        verdicts += check.verdicts
+        print(*check.verdicts, sep="\n", file=sys.stderr if given.json else sys.stdout, flush=True)
+    if given.json:
+        print(json.dumps({"metrics": to_json(verdicts), "results": [result.to_dict() for result in results]}, indent=2))
+    if given.html:
+        given.html.parent.mkdir(parents=True, exist_ok=True)
+        given.html.write_text(to_html(results, title="Quality", above=_verdict_table(verdicts)), encoding="utf-8")
+    failed = below_floor(verdicts)
+    print(f"{len(verdicts) - len(failed)} of {len(verdicts)} metrics hold their floors.", file=sys.stderr)
+    return int(bool(failed) and given.limit == sys.maxsize)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

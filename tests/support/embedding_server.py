@@ -10,7 +10,7 @@ import re
 import struct
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any
@@ -121,6 +121,7 @@ class EmbeddingFaults:
         return replace(self.otherwise, fault=chance.choice(self.kinds))
 
 
+@dataclass(eq=False)
 class ScriptedEmbeddings(ScriptedHTTPServer):
     """An embedding server on this machine. It runs from `async with` to its end.
 
@@ -128,26 +129,17 @@ class ScriptedEmbeddings(ScriptedHTTPServer):
     without that key are rejected; with a `quota`, those over it.
     """
 
-    def __init__(
-        self,
-        script: EmbeddingScript = never_fail,
-        *,
-        dimension: int = DIMENSION,
-        key: str = "",
-        quota: RequestQuota | None = None,
-        base64: bool = True,
-        port: int = 0,
-    ) -> None:
-        super().__init__(key=key, port=port)
-        self._script = script
-        self._dimension = dimension
-        self._quota = quota
-        self._base64 = base64
-        self._request_times: deque[float] = deque()
-        self.requests: list[EmbeddingRequest] = []
-        self.embedded: Counter[str] = Counter()
-        """How often each text was embedded and sent completely, queries excluded. `counters` has the totals, which is
-        what a provider bills, under `texts` and `questions`."""
+    script: EmbeddingScript = never_fail
+    _: KW_ONLY
+    dimension: int = DIMENSION
+    quota: RequestQuota | None = None
+    base64: bool = True
+    """Whether vectors may be requested in base64."""
+    requests: list[EmbeddingRequest] = field(default_factory=list, init=False)
+    embedded: Counter[str] = field(default_factory=Counter, init=False)
+    """How often each text was embedded and sent completely, queries excluded. `counters` has the totals, which is what
+    a provider bills, under `texts` and `questions`."""
+    _request_times: deque[float] = field(default_factory=deque, init=False)
 
     @property
     def cohere_url(self) -> str:
@@ -190,16 +182,16 @@ class ScriptedEmbeddings(ScriptedHTTPServer):
             self.embedded.update(() if request.is_query else request.texts)
 
     def _reply(self, request: EmbeddingRequest) -> EmbeddingReply:
-        if error := _find_request_error(request, base64=self._base64):
+        if error := _find_request_error(request, base64=self.base64):
             return EmbeddingReply(status=400, message=error)
-        now, quota = asyncio.get_running_loop().time(), self._quota
+        now, quota = asyncio.get_running_loop().time(), self.quota
         if quota is None:
-            return self._script(request)
+            return self.script(request)
         while self._request_times and self._request_times[0] <= now - quota.seconds:
             self._request_times.popleft()
         if len(self._request_times) < quota.calls:
             self._request_times.append(now)
-            return self._script(request)
+            return self.script(request)
         wait = self._request_times[0] + quota.seconds - now
         message = f"You are using a Trial key, which is limited to {quota.calls} API calls / minute."
         return EmbeddingReply(status=429, message=message, retry_after=f"{wait:.3f}" if quota.sends_retry_after else "")
@@ -207,7 +199,7 @@ class ScriptedEmbeddings(ScriptedHTTPServer):
     async def _send(self, connection: Connection, request: EmbeddingRequest, reply: EmbeddingReply) -> None:
         if reply.fault is EmbeddingFault.HANG:
             await connection.hang()
-        vectors = _corrupt_vectors([embed_text(text, self._dimension) for text in request.texts], reply.fault)
+        vectors = _corrupt_vectors([embed_text(text, self.dimension) for text in request.texts], reply.fault)
         build_body = _build_cohere_body if request.route == COHERE else _build_openai_body
         data = json.dumps(build_body(request, vectors)).encode()
         if reply.fault is EmbeddingFault.CUT:
