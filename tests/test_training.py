@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from bythebook.models import ENTAILMENT
-from bythebook.models.conversion import entailment_graph
 from bythebook.models.install import CONSTANTS, GRAPH, PACKAGE_DATA
 from bythebook.models.onnx_graph import quantize_matrix
 from training.changes import (
@@ -30,6 +29,7 @@ from training.deeds import Material, collect_material, make_deed_fact
 from training.evaluate import auroc
 from training.exported import is_exported, read_exported
 from training.facts import Vocabulary, make_fact
+from training.graphs import entailment_graph
 from training.minimal_pairs import MadePair, Passage, make_pairs
 from training.rewordings import (
     change_voice,
