@@ -114,6 +114,9 @@ def units(text: str) -> None:
 
 READERS: dict[str, Callable[[str], object]] = {
     "sanitize": lambda text: sanitize(text, CitationResolver(RESULTS, aliases=text)),
+    "sources": lambda text: sanitize(
+        f"Sources: {text}", CitationResolver(RESULTS, aliases=f"[^1]: {text}\nSources:\n1. {text}")
+    ),
     "preview": preview,
     "parse_blocks": parse_blocks,
     "prove": lambda text: asyncio.run(prove(text, RESULTS, snapshot=TermWeights(RESULTS))),

@@ -53,7 +53,8 @@ def test_reciting_sentences_are_removed_from_a_complete_answer() -> None:
     assert remove_prompt_leaks(said, SYSTEM, [SYSTEM]) == said
 
 
-@given(st.text(), st.text())
+# Characters that a reader does not see are removed: they can hide a leak.
+@given(st.text(st.characters(exclude_categories=["C"])), st.text())
 def test_an_answer_without_a_leak_is_unchanged(said: str, instructions: str) -> None:
     assert remove_prompt_leaks(said, instructions, [said]) == said
 

@@ -18,7 +18,8 @@ QUESTION = "How often does the horn sound?"
 
 def host(book: ServedBook, attributes: str = "", body: str = "") -> str:
     script = f'<script src="{book.url}/widget.js" {attributes} async></script>'
-    return f'<!doctype html><html lang="en"><title>A</title><main><h1>A site</h1>{body}</main>{script}</html>'
+    head = '<link rel="icon" href="data:,"><title>A</title>'
+    return f'<!doctype html><html lang="en">{head}<main><h1>A site</h1>{body}</main>{script}</html>'
 
 
 async def ask(page: Page, question: str = QUESTION) -> None:

@@ -68,8 +68,12 @@ ServeBook = Callable[..., AbstractAsyncContextManager[ServedBook]]
 
 
 def settings_for(shelved: Path, model_folder: Path, tmp_path: Path, **more: object) -> Settings:
-    """The small book, its conversations in a file of the test's own."""
-    chosen: dict[str, object] = {"data_dir": shelved, "model_folder": model_folder}
+    """The small book in a data folder of the test's own: a key closes it for every later server."""
+    data = tmp_path / "data"
+    data.mkdir(exist_ok=True)
+    if not (data / "index").exists():
+        (data / "index").symlink_to(shelved / "index")
+    chosen: dict[str, object] = {"data_dir": data, "model_folder": model_folder}
     chosen["database_url"] = f"sqlite:///{tmp_path / 'talks.db'}"
     return Settings.load(chosen | more, folder=tmp_path)
 

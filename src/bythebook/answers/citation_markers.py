@@ -12,6 +12,8 @@ from bythebook.retrieval import RetrievalResult
 
 _FIRST = 0xF0000
 _MOST = 4000
+_LONGEST_LINE = 2_000
+"""How much of a source line or a URL is read: the time of some patterns grows with the square of it."""
 _MARK = re.compile(f"[{chr(_FIRST)}-{chr(_FIRST + _MOST)}]")
 _RANGE = re.compile(r"(\d{1,4})(?:\s*(?:-|–|—|to|through)\s*(\d{1,4}))?")
 _NUMBERS = re.compile(
@@ -104,6 +106,7 @@ class CitationResolver:
 
     def by_line(self, text: str) -> tuple[int, ...]:
         """Passages a source line mentions by URL, number or title."""
+        text = text[:_LONGEST_LINE]
         urls = [position for url in _URL.findall(text) for position in self.at(url)]
         brackets = re.findall(r"\[([^\]]*)\]", text)
         counted = [position for inner in brackets for position in self.by_number(inner) or ()]
@@ -115,7 +118,8 @@ class CitationResolver:
     def _parse_aliases(self, text: str) -> dict[str, tuple[int, ...]]:
         """Labels the text defines by a URL or a title, with their passages."""
         aliases: dict[str, tuple[int, ...]] = {}
-        for label, said in [*_FOOTNOTE.findall(text), *_LISTED.findall(_text_below_sources_heading(text))]:
+        for label, line in [*_FOOTNOTE.findall(text), *_LISTED.findall(_text_below_sources_heading(text))]:
+            said = line[:_LONGEST_LINE]
             urls = [position for url in _URL.findall(said) for position in self.at(url)]
             titles = self.by_title(re.split(r"\s+[-–—(]|\]|, (?=http)", said.strip(" -*[_"))[0])
             if found := tuple(dict.fromkeys([*urls, *titles])):
@@ -149,7 +153,7 @@ def _expand_range(first: int, last: int) -> Iterable[int]:
 def _normalize_url(url: str) -> str:
     """A canonical form for comparing URLs; empty if `url` is malformed."""
     try:
-        split = urlsplit(unquote(url.strip().strip("<>")).partition(":~:")[0])
+        split = urlsplit(unquote(url[:_LONGEST_LINE].strip().strip("<>")).partition(":~:")[0])
     except ValueError:
         return ""
     path = re.sub(r"(?:/index)?(?:\.html?|\.mdx?)?/*$", "", split.path)

@@ -41,7 +41,6 @@ _FORBIDDEN = re.compile(
 )
 # A citation mark ends a word: the text after it is checked together with the text before it.
 _WORD = re.compile(rf"[^\s\\`!\[(<【|{SUPERSCRIPT_DIGITS}\U000f0000-\U000fffff]+")
-_SPACE = re.compile(r"[^\S\n]+")
 _RISKY = re.compile(r"[\[<]|://|www\.|@", re.IGNORECASE)
 _PARENTHESIS = re.compile(r"\(\s*(?:\d|\[|see\b|sources?\b|from\b|cf\b|https?:|www\.)", re.IGNORECASE)
 _MAY_CITE = ("see", "source", "sources", "from", "cf", "http:", "https:", "www.")

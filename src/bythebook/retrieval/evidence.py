@@ -5,10 +5,12 @@ It runs on the retrieved passages, before a language model is called.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from bythebook.chunking import with_headings
@@ -40,6 +42,8 @@ LEAST_LOGIT = -12.0
 _MAX_PASSAGES = 5
 _MOST_LOG_ODDS = 4.0
 
+_WORD = re.compile(r"\w[\w.'’-]*")
+_EVERYDAY_WORDS = frozenset(json.loads(Path(__file__).with_suffix(".json").read_bytes())["everyday_words"].split())
 MAX_TERM_WORDS = 4
 """The longest term of a definition. A longer phrase is about a property, such as the default size of a chunk."""
 
@@ -69,6 +73,8 @@ class EvidenceFeatures:
     """The reranker's best logit of a span."""
     span_entailment: float = 0.0
     """The log-odds of the entailment model for the question and the best span."""
+    unknown_word: float = 0.0
+    """1 if a word of the question occurs nowhere in the book."""
 
 
 class ScoredSpan(NamedTuple):
@@ -112,7 +118,9 @@ class Evidence(NamedTuple):
 # Fitted to three collections together: see docs/quality.md. `python -m bench.fitting refusal` fits them again and
 # evaluates them on a collection that was held out.
 _FEATURES = EvidenceFeatures.__slots__
-READ_RULE = CoverageRule(1.2, EvidenceFeatures(passage_logit=0.48, span_logit=0.22, span_entailment=0.43))
+READ_RULE = CoverageRule(
+    1.2, EvidenceFeatures(passage_logit=0.48, span_logit=0.22, span_entailment=0.43, unknown_word=-1.7)
+)
 """For passages that the reranker has read. It says whether a passage is about the question. The entailment model, which
 reads the question like a claim, tells an answer from what only has the same subject."""
 COSINE_RULE = CoverageRule(-17.9, EvidenceFeatures(span_cosine=21.9, passage_overlap=3.7))
@@ -137,8 +145,16 @@ def lexical_evidence(snapshot: IndexSnapshot, retrieval: Retrieval) -> Evidence:
         ),
         passage_logit=max(retrieval.reading.logits.values()) if retrieval.reading else 0.0,
         span_logit=LEAST_LOGIT,
+        unknown_word=float(_has_unknown_word(snapshot, query)),
     )
     return Evidence(features, tuple(spans), READ_RULE if retrieval.reading else COSINE_RULE)
+
+
+def _has_unknown_word(snapshot: IndexSnapshot, query: str) -> bool:
+    """Whether the question names something that the book does not. Words that any question may have do not count."""
+    terms = [snapshot.bm25.terms(word) for word in _WORD.findall(query) if word.lower() not in _EVERYDAY_WORDS]
+    counts = snapshot.catalog.term_counts(frozenset().union(*terms))
+    return any(word and not any(counts.get(term) for term in word) for word in terms)
 
 
 async def score_evidence(
