@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bythebook.models import ENTAILMENT
+from bythebook.models.install import CONSTANTS, GRAPH, PACKAGE_DATA
 from bythebook.models.onnx_graph import quantize_matrix
 from training.changes import (
     Surroundings,
@@ -23,10 +25,19 @@ from training.changes import (
     swap_roles,
 )
 from training.data import Pair, is_held_out, read_labelled, with_heading
+from training.deeds import Material, collect_material, make_deed_fact
 from training.evaluate import auroc
+from training.exported import is_exported, read_exported
 from training.facts import Vocabulary, make_fact
+from training.graphs import entailment_graph
 from training.minimal_pairs import MadePair, Passage, make_pairs
-from training.rewordings import change_voice, move_condition, resolve_pronoun, turn_comparison
+from training.rewordings import (
+    change_voice,
+    move_condition,
+    rephrase_instruction,
+    resolve_pronoun,
+    turn_comparison,
+)
 
 PAGE = Passage(
     "The scheduler",
@@ -89,10 +100,16 @@ def test_a_quote_is_read_after_its_headings() -> None:
             "A cold start is slower than a warm start.",
             id="comparison",
         ),
+        pytest.param(
+            rephrase_instruction,
+            "Export the list to a file.",
+            "The list is exported to a file.",
+            id="instruction",
+        ),
     ],
 )
 def test_a_rewording_says_the_same(reword: Any, before: str, after: str) -> None:
-    assert reword(before, chance(1)) == after
+    assert after in {reword(before, chance(seed)) for seed in range(9)}
 
 
 @pytest.mark.parametrize(
@@ -160,6 +177,43 @@ def test_a_made_up_fact_has_a_claim_that_it_supports_and_another_one() -> None:
     assert facts == [make_fact(words, chance(seed)) for seed in range(300)]
 
 
+def test_a_page_about_deeds_has_a_claim_that_it_supports_and_another_one_of_as_many_shared_words() -> None:
+    facts = [make_deed_fact(material(), chance(seed)) for seed in range(600)]
+
+    assert {fact.kind for fact in facts} == {
+        *("item", "imperative", "condition", "order", "latter", "negation", "heading"),
+        *("scope", "relative", "degree", "pair"),
+    }
+    assert all(fact.true != fact.false for fact in facts)
+    assert facts == [make_deed_fact(material(), chance(seed)) for seed in range(600)]
+    pairs = [
+        MadePair(fact.kind, "", f"{fact.heading} {fact.quote}", claim, label)
+        for fact in facts
+        for claim, label in ((fact.true, True), (fact.false, False))
+    ]
+    assert 0.4 < auroc([shared(pair) for pair in pairs], [pair.label for pair in pairs]) < 0.6
+
+
+def test_deeds_and_conditions_come_from_pages() -> None:
+    words = Vocabulary([], [], ["export the report to a file", "show it", "the file"])
+
+    found = collect_material(words, ["If a worker fails, the scheduler restarts the worker."])
+
+    assert [deed.does for deed in found.deeds] == ["exports the report to a file"]
+    assert [deed.done for deed in found.deeds] == ["the report is exported to a file"]
+    assert found.conditions == ["a worker fails"]
+
+
+def test_a_model_is_written_again_from_the_weights_read_out_of_it() -> None:
+    folder = PACKAGE_DATA / ENTAILMENT.name
+
+    exported = entailment_graph(read_exported(folder / GRAPH))
+
+    assert is_exported(folder / GRAPH)
+    assert exported.graph == (folder / GRAPH).read_bytes()
+    assert exported.constants == (folder / CONSTANTS).read_bytes()
+
+
 def test_quantised_weights_are_within_half_a_step_of_the_weights() -> None:
     matrix = np.random.default_rng(1).normal(size=(40, 30)).astype(np.float32)
 
@@ -167,6 +221,16 @@ def test_quantised_weights_are_within_half_a_step_of_the_weights() -> None:
 
     assert np.abs(numbers).max() <= 64
     assert (np.abs(numbers * scale - matrix) <= scale / 2 + 1e-6).all()
+
+
+def material() -> Material:
+    purposes = "export the report|delete the cache|send the file to a host|print the list|encrypt the disk|open a port"
+    words = Vocabulary(
+        [f"Name {letter}" for letter in "ABCDEFGH"],
+        [f"option_{letter}" for letter in "abcdefgh"],
+        purposes.split("|"),
+    )
+    return collect_material(words, [f"If a {name} fails, the service stops." for name in ("disk", "host", "worker")])
 
 
 def chance(seed: int) -> random.Random:

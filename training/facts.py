@@ -238,6 +238,7 @@ class Fact:
     quote: str
     true: str
     false: str
+    heading: str = ""
 
 
 def make_fact(words: Vocabulary, chance: random.Random) -> Fact:
@@ -252,17 +253,20 @@ def _relation(words: Vocabulary, chance: random.Random) -> Fact:
     forms = chance.choice(_RELATIONS)
     cargo = chance.choice(CARGO)
     said, true, false = (chance.choice(forms) for _ in range(3))
-    sentences = [_write(said.format(A=a, B=b, X=cargo))]
+    sentences = [write(said.format(A=a, B=b, X=cargo))]
     kind, wrong = "role", {"A": b, "B": a}
     for _ in range(chance.choice((0, 1, 1, 2))):
         other = chance.choice([one for one in _RELATIONS if one is not forms])
         first, second = chance.choice(((b, c), (c, a), (c, b), (a, c)))
-        sentences.append(_write(chance.choice(other).format(A=first, B=second, X=chance.choice(CARGO))))
+        sentences.append(write(chance.choice(other).format(A=first, B=second, X=chance.choice(CARGO))))
     if len(sentences) > 1 and chance.random() < 0.4:
         kind, wrong = "subject", dict(zip("AB", chance.choice(((a, c), (c, b))), strict=True))
     chance.shuffle(sentences)
     return Fact(
-        kind, " ".join(sentences), _write(true.format(A=a, B=b, X=cargo)), _write(false.format(**wrong, X=cargo))
+        kind,
+        " ".join(sentences),
+        write(true.format(A=a, B=b, X=cargo)),
+        write(false.format(**wrong, X=cargo)),
     )
 
 
@@ -294,7 +298,7 @@ def _contrast(words: Vocabulary, chance: random.Random) -> Fact:
     quote = chance.choice(_CONTRAST_QUOTES).format(a=a, b=b, p=one, q=other)
     true = chance.choice(_CONTRAST_CLAIMS).format(a=a, b=b, p=one, q=other)
     false = chance.choice(_CONTRAST_CLAIMS).format(a=b, b=a, p=one, q=other)
-    return Fact("subject", _write(quote), _write(true), _write(false))
+    return Fact("subject", write(quote), write(true), write(false))
 
 
 def _table(words: Vocabulary, chance: random.Random) -> Fact:
@@ -324,11 +328,11 @@ def _value(quote: str, column: Attribute, values: Mapping[str, str], chance: ran
         joined = chance.choice(("{0}, while {1}", "{0} and {1}", "{0}, whereas {1}"))
         true = joined.format(form.format(e=first, v=own), another.format(e=second, v=other))
         false = joined.format(form.format(e=first, v=other), another.format(e=second, v=own))
-        return Fact("subject", quote, _write(true), _write(false))
+        return Fact("subject", quote, write(true), write(false))
     true = form.format(e=first, v=own)
     if chance.random() < 0.5:
-        return Fact("number", quote, _write(true), _write(another.format(e=first, v=other)))
-    return Fact("subject", quote, _write(true), _write(another.format(e=second, v=own)))
+        return Fact("number", quote, write(true), write(another.format(e=first, v=other)))
+    return Fact("subject", quote, write(true), write(another.format(e=second, v=own)))
 
 
 def _degree(quote: str, column: Attribute, values: Mapping[str, str], chance: random.Random) -> Fact:
@@ -336,7 +340,7 @@ def _degree(quote: str, column: Attribute, values: Mapping[str, str], chance: ra
     lesser, greater = sorted(values, key=lambda thing: int("".join(filter(str.isdigit, values[thing]))))
     true = chance.choice((f"{greater} has {column.more} than {lesser}", f"{lesser} has {column.less} than {greater}"))
     false = chance.choice((f"{lesser} has {column.more} than {greater}", f"{greater} has {column.less} than {lesser}"))
-    return Fact("comparison", quote, _write(true), _write(false))
+    return Fact("comparison", quote, write(true), write(false))
 
 
 def _write_rows(header: Sequence[str], rows: Mapping[str, Sequence[str]], chance: random.Random) -> str:
@@ -366,7 +370,7 @@ def _write_prose(thing: str, values: Mapping[str, str], forms: Mapping[str, str]
     said = [
         forms[name].format(e="it" if place else thing, v=value) for place, (name, value) in enumerate(values.items())
     ]
-    return _write(" and ".join(said))
+    return write(" and ".join(said))
 
 
 _OPTION_QUOTES = (
@@ -396,7 +400,7 @@ def _option(words: Vocabulary, chance: random.Random) -> Fact:
     quote = chance.choice(_OPTION_QUOTES).format(a=first, b=second, p=deed, q=other, n=noun)
     true = chance.choice(_OPTION_CLAIMS).format(a=first, p=deed, n=noun)
     false = chance.choice(_OPTION_CLAIMS).format(a=second, p=deed, n=noun)
-    return Fact("code", _write(quote), _write(true), _write(false))
+    return Fact("code", write(quote), write(true), write(false))
 
 
 _LITERALS = "0 1 2 3 4 5 8 10 30 60 100 443 8080 true false 'auto' 'none' 'strict' '*'".split()
@@ -423,10 +427,10 @@ def _code_block(words: Vocabulary, chance: random.Random) -> Fact:
     called = f"{inner.lower()} = {outer}({a}={x}, {b}={y})\n{inner.lower()}.{c}({chance.choice(_LITERALS)})"
     quote, claims = chance.choice(((nested, settings), (called, calls)))
     true, false = chance.choice(claims)
-    return Fact("code", quote, _write(true), _write(false))
+    return Fact("code", quote, write(true), write(false))
 
 
-def _write(text: str) -> str:
+def write(text: str) -> str:
     """The text as sentences; lists and tables stay as they are."""
     if "\n" in text:
         return text

@@ -24,15 +24,16 @@ from typing import TYPE_CHECKING
 
 from bythebook.evals.swaps import code_terms, names
 from training.changes import Surroundings, change
-from training.facts import Vocabulary, make_fact
+from training.deeds import collect_material, make_deed_fact
+from training.facts import Fact, Vocabulary, make_fact
 from training.grammar import BASES
 from training.rewordings import frame, join, resolve_pronoun, reword
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-FACT_SHARE = 0.4
-"""The share of pairs that are made of made-up facts."""
+SHARES = {"sentences": 0.35, "facts": 0.15, "deeds": 0.5}
+"""The share of pairs that are made of the sentences of pages, of made-up facts, and of made-up pages about deeds."""
 MARKUP = (
     ("`", "`"),
     ("``", "``"),
@@ -206,14 +207,14 @@ def collect_vocabulary(passages: Iterable[Passage]) -> Vocabulary:
     )
 
 
-def make_facts(words: Vocabulary, *, count: int, seed: int) -> Iterator[MadePair]:
-    """So many true and as many false pairs about made-up facts."""
+def make_facts(make: Callable[[random.Random], Fact], name: str, *, count: int, seed: int) -> Iterator[MadePair]:
+    """So many true and as many false pairs about what `make` makes up."""
     chance = random.Random(seed)  # noqa: S311 - the same every time
     for _ in range(count):
-        fact = make_fact(words, chance)
+        fact = make(chance)
         for claim, label in ((fact.true, True), (fact.false, False)):
             said, _ = reword(claim, chance, steps=1) if chance.random() < 0.3 else (claim, 0)
-            yield MadePair(f"fact {fact.kind}", "", fact.quote, said, label)
+            yield MadePair(f"{name} {fact.kind}", fact.heading, fact.quote, said, label)
 
 
 def read_passages(folder: Path) -> list[Passage]:
@@ -242,8 +243,15 @@ def main() -> None:
         if len(pairs) >= given.limit:
             break
     pairs.extend(list(make_unrelated(passages, seed=given.seed))[: len(pairs) // 25])
-    count = round(len(pairs) * FACT_SHARE / (1 - FACT_SHARE) / 2)
-    pairs.extend(make_facts(collect_vocabulary(passages), count=count, seed=given.seed))
+    words = collect_vocabulary(passages)
+    material = collect_material(words, [passage.text for passage in passages])
+    makers: dict[str, Callable[[random.Random], Fact]] = {
+        "facts": lambda drawn: make_fact(words, drawn),
+        "deeds": lambda drawn: make_deed_fact(material, drawn),
+    }
+    for name, make in makers.items():
+        count = round(given.limit * SHARES[name] / SHARES["sentences"] / 2)
+        pairs.extend(make_facts(make, name.removesuffix("s"), count=count, seed=given.seed))
     chance.shuffle(pairs)
     given.out.write_text(
         "".join(json.dumps(asdict(pair), ensure_ascii=False) + "\n" for pair in pairs), encoding="utf-8"

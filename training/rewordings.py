@@ -16,6 +16,7 @@ from training.grammar import (
     parse_active,
     parse_clause,
     parse_passive,
+    participle,
     passive,
     subject_of,
     third_person,
@@ -195,6 +196,30 @@ def rephrase_you(sentence: str, chance: random.Random) -> str | None:
     if chance.random() < 0.3 and modal == "can":
         return close(f"{gerund(verb)} {rest} is {chance.choice(('possible', 'supported'))}")
     return close(f"{chance.choice(impersonal[modal])} {verb} {rest}")
+
+
+_INSTRUCTION = re.compile(r"^(?:You can |You |Always |Please )?([A-Za-z][a-z]+ [^;:]{6,150})[.]$")
+
+
+def rephrase_instruction(sentence: str, chance: random.Random) -> str | None:
+    """ "Return the list of users." becomes "The list of users is returned.", "It returns the list of users." etc."""
+    found = _INSTRUCTION.match(sentence)
+    clause = parse_active(f"They {_lower_first(found[1])}.") if found else None
+    if not clause or clause.modal:
+        return None
+    be = "are" if is_plural(clause.object) else "is"
+    done = f"{participle(clause.verb)} {clause.rest}"
+    forms = (
+        f"{clause.object} {be} {done}",
+        f"{clause.object} can be {done}",
+        f"this is where {clause.object} {be} {done}",
+        f"{gerund(clause.verb)} {clause.object} {clause.rest} is what is described here",
+    )
+    return close(chance.choice(forms[:2] if chance.random() < 0.8 else forms))
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:]
 
 
 _PURPOSE_FIRST = re.compile(r"^To ([a-z]+ [^,;:]{4,90}), ([a-z]+ [^;:]{6,140})[.]$")
@@ -432,6 +457,7 @@ REWORDINGS: Sequence[tuple[Rewording, float]] = (
     (change_voice, 3.0),
     (nominalize, 1.5),
     (rephrase_you, 2.5),
+    (rephrase_instruction, 3.0),
     (move_purpose, 2.5),
     (rephrase_permission, 3.0),
     (split_definition, 1.5),

@@ -1,9 +1,10 @@
 """Trains the entailment network on encoded pairs; stops and continues at any time.
 
-python -m training.train RERANKER.onnx RUN PAIRS.npz[=SHARE] ... [--pairs N] [--decay N] [--from CHECKPOINT]
+python -m training.train MODEL.onnx RUN PAIRS.npz[=SHARE] ... [--pairs N] [--decay N] [--rate PART] [--from CHECKPOINT]
 
-RUN is a folder for checkpoints. With several files of pairs, SHARE is the part of the batches that come from each. A
-training that finds `RUN/last.pt` continues from it, with the state of the optimizer; SIGTERM ends it with a checkpoint.
+MODEL is the reranker's file, or the graph of the package's entailment model. RUN is a folder for checkpoints. With
+several files of pairs, SHARE is the part of the batches that come from each. A training that finds `RUN/last.pt`
+continues from it, with the state of the optimizer; SIGTERM ends it with a checkpoint.
 The learning rate rises, stays, and falls to zero over the last `--decay` pairs.
 """
 
@@ -26,6 +27,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from training.exported import is_exported, read_exported
 from training.network import EntailmentNetwork, published
 from training.reranker import read_reranker
 
@@ -138,14 +140,14 @@ class Training:
     processor a worker that waits loses its turn too.
     """
 
-    def __init__(self, network: EntailmentNetwork, run: Path, *, pairs: int, decay: int) -> None:
+    def __init__(self, network: EntailmentNetwork, run: Path, *, pairs: int, decay: int, rate: float = 1.0) -> None:
         named = [(name, value) for name, value in network.named_parameters() if value.requires_grad]
         body = [value for name, value in named if not name.startswith("classifier")]
         head = [value for name, value in named if name.startswith("classifier")]
         groups = [{"params": body, "lr": RATE, "most": RATE}, {"params": head, "lr": HEAD_RATE, "most": HEAD_RATE}]
         self._optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
         self._network, self._run = network, run
-        self._pairs, self._decay = pairs, decay
+        self._pairs, self._decay, self._rate = pairs, decay, rate
         self._seen, self._losses, self._saved = 0, [], time.monotonic()
         self._logged = (time.monotonic(), 0)
         self._average = {name: value.clone() for name, value in network.state_dict().items()}
@@ -184,7 +186,7 @@ class Training:
             shared.grad = parameter.grad
         height = max(min(self._seen / WARM_UP, (self._pairs - self._seen) / max(self._decay, 1), 1.0), 0.01)
         for group in self._optimizer.param_groups:
-            group["lr"] = group["most"] * height
+            group["lr"] = group["most"] * height * self._rate
         self._optimizer.step()
         self._seen += count
         self._losses.append(loss)
@@ -223,11 +225,12 @@ class Training:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("reranker", type=Path)
+    parser.add_argument("model", type=Path)
     parser.add_argument("run", type=Path)
     parser.add_argument("sources", nargs="+")
     parser.add_argument("--pairs", type=int, default=100_000)
     parser.add_argument("--decay", type=int, default=20_000)
+    parser.add_argument("--rate", type=float, default=1.0, help="the part of the usual learning rates that is used")
     parser.add_argument("--frozen", type=int, default=2, help="first layers that are not trained")
     parser.add_argument("--from", type=Path, dest="begin", help="a checkpoint of another run to continue from")
     parser.add_argument("--seed", type=int, default=1)
@@ -237,11 +240,13 @@ def main() -> None:
     torch.manual_seed(given.seed)
     given.run.mkdir(parents=True, exist_ok=True)
     (given.run / "pid").write_text(str(os.getpid()))
+    read = read_exported if is_exported(given.model) else read_reranker
     training = Training(
-        EntailmentNetwork(read_reranker(given.reranker), frozen=given.frozen),
+        EntailmentNetwork(read(given.model), frozen=given.frozen),
         given.run,
         pairs=given.pairs,
         decay=given.decay,
+        rate=given.rate,
     )
     last = given.run / "last.pt"
     begin = last if last.exists() else given.begin

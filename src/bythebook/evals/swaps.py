@@ -83,7 +83,7 @@ def code_terms(text: str) -> list[str]:
 
 def names(text: str) -> list[str]:
     """Capitalised names inside the sentences of the text."""
-    first = r"^(?:The|This|You|For|See|Note|In|If|When|To|Use|Select|And|Or|A|An|With|On|Your|It|We) ?"
+    first = r"^(?:The|This|You|For|See|Note|In|If|When|To|Use|Select|And|Or|A|An|With|On|Your|It|We)(?: |$)"
     found = [re.sub(first, "", name) for name in NAME.findall(text)]
     return list(dict.fromkeys(name for name in found if len(name) > 2))
 
