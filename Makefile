@@ -50,7 +50,7 @@ bench: $(DEVELOPMENT) $(MODEL)
 # The chaos tests at full size: about an hour. Counts and times are printed while they run.
 chaos: $(DEVELOPMENT) $(MODEL) browser
 	$(BIN)/python -m pytest --full-size --capture=no --verbose --collections="$(COLLECTIONS)" tests/chaos tests/server/test_http_fuzz.py \
-		tests/upstream/test_over_sockets.py tests/server/test_hostile_input.py tests/browser/test_attacks.py \
+		tests/test_growth.py tests/upstream/test_over_sockets.py tests/server/test_hostile_input.py tests/browser/test_attacks.py \
 		tests/browser/test_poison.py tests/sources/readers/test_sandbox.py tests/index/test_qdrant_generations.py
 
 # Every quality metric with its floor and its goal; fails below a floor.

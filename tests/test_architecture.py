@@ -35,7 +35,7 @@ ORDER = (
     ("ingest",),
     ("settings",),
     ("qa",),
-    ("book", "admin", "sync_book"),
+    ("book", "admin"),
     ("server", "mcp", "evals"),
     ("cli", "testing", "__main__", "__init__"),
 )

@@ -9,6 +9,7 @@ from bythebook.answers import State as State
 from bythebook.answers import StateChanged as StateChanged
 from bythebook.answers import TextDelta as TextDelta
 from bythebook.book import Book as Book
+from bythebook.book import SyncBook as SyncBook
 from bythebook.conversations import Conversation as Conversation
 from bythebook.conversations import ConversationTurn as ConversationTurn
 from bythebook.conversations import Message as Message
@@ -36,8 +37,5 @@ from bythebook.retrieval import RetrievalContext as RetrievalContext
 from bythebook.retrieval import RetrievalResult as RetrievalResult
 from bythebook.server.schemas import ErrorResponse as ErrorResponse
 from bythebook.settings import Settings as Settings
-from bythebook.sync_book import SyncBook as SyncBook
-
-__version__: str
 
 __all__: list[str]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import sys
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import cached_property, wraps
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ParamSpec, Self
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from bythebook.answers import AgentRequest, AgentResponse, Event
 from bythebook.conversations import Conversation, Conversations
@@ -72,6 +74,7 @@ if TYPE_CHECKING:
     from bythebook.telemetry import Progress
 
 P = ParamSpec("P")
+T = TypeVar("T")
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_UNANSWERED = 3000
 """The limit of questions in one gap report: each is searched for and compared with every other."""
@@ -614,3 +617,70 @@ def make_key_store(settings: Settings, database: Database) -> ApiKeyStore:
 
     closed_file = settings.data_dir / "keys-required"
     return ApiKeyStore(database, required=settings.require_keys, closed_file=closed_file)
+
+
+class SyncBook:
+    """An open book with the methods of `Book`, which return results instead of coroutines.
+
+    Its event loop runs in a thread; any thread may call it. Use it as `with SyncBook(settings) as book`, or close it.
+    """
+
+    def __init__(self, settings: Settings | AgentConfig, **options: Any) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="bythebook", daemon=True)
+        self._thread.start()
+        try:
+            self.book = self._run(Book.opened(settings, **options))
+        except BaseException:
+            self._stop()
+            raise
+
+    def __getattr__(self, name: str) -> Any:
+        member = getattr(Book, name)
+
+        @wraps(member)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            async def run() -> Any:
+                result = member(self.book, *args, **kwargs)
+                return await result if inspect.isawaitable(result) else result
+
+            result: Any = self._run(run())
+            return self._iterate(result) if isinstance(result, AsyncGenerator) else result
+
+        return call
+
+    def close(self) -> None:
+        """Close the book and end its thread."""
+        if not self._loop.is_closed():
+            self._run(self.book.close())
+            self._stop()
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._loop.is_closed():
+            work.close()
+            raise BookError("the book is closed.")
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        finally:
+            future.cancel()
+
+    def _iterate(self, items: AsyncGenerator[T]) -> Iterator[T]:
+        try:
+            while True:
+                yield self._run(items.__anext__())
+        except StopAsyncIteration:
+            return
+        finally:
+            self._run(items.aclose())
+
+    def _stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
