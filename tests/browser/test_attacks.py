@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest_asyncio
 from playwright.async_api import Route, expect
 
 from bythebook import Book, Settings
+from bythebook.serialization import CONTROL
 from bythebook.testing import ScriptedReply
 from tests.browser.conftest import HORN, Opening, Part
 from tests.support.dom_watcher import CANARY, watched
@@ -132,7 +134,8 @@ async def annals(
     """A book with a payload in the name of every folder and file, in every title and every heading."""
     folder = tmp_path_factory.mktemp("annals")
     for number, payload in enumerate(payloads):
-        line, name = " ".join(payload.split()), payload.replace("/", "").replace("\n", "")[:60]
+        # A file whose name has control characters is skipped.
+        line, name = " ".join(payload.split()), CONTROL.sub("", re.sub(r"[/\n\t]", "", payload))[:60]
         home = folder / "pages" / f"{number} {name}"
         home.mkdir(parents=True)
         fact = f"In the year {1500 + number} the harbour took in {number + 7} ships."

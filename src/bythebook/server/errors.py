@@ -25,6 +25,7 @@ _OPENAI_PATH = re.compile(r".*/v1/(?:chat/completions|responses|models)(?:/.*)?"
 
 
 _MOST_FIELDS, _LONGEST_NAME = 20, 60
+_NAME = re.compile(r"[A-Za-z_]\w{0,39}")
 
 
 class MethodNotAllowed(InputError):
@@ -103,9 +104,12 @@ def _describe_validation_errors(details: Sequence[Any]) -> str:
 
 def _describe_field(detail: Mapping[str, Any]) -> str:
     # The first item of the location is where the field is: body, path or query.
-    place = ".".join(map(str, detail["loc"][1:]))[:_LONGEST_NAME]
-    message = "there is no such field" if detail["type"] == "extra_forbidden" else str(detail["msg"])
-    return f"{place}: {message}" if place else message
+    *parts, last = map(str, detail["loc"][1:] or ("",))
+    if detail["type"] == "extra_forbidden":
+        # Its name is input, which is only repeated if it can be the name of a field.
+        return f"{'.'.join([*parts, last])}: there is no such field" if _NAME.fullmatch(last) else "an unknown field"
+    place = ".".join([*parts, last])[:_LONGEST_NAME]
+    return f"{place}: {detail['msg']}" if place else str(detail["msg"])
 
 
 def to_openai_error(error: Mapping[str, Any]) -> dict[str, Any]:
