@@ -39,3 +39,4 @@ from bythebook.server.schemas import ErrorResponse as ErrorResponse
 from bythebook.settings import Settings as Settings
 
 __all__: list[str]
+__version__: str

@@ -28,6 +28,7 @@ Offset = Annotated[int, Query(ge=0)]
 
 _NO_BOOK = Introduction("By the Book", sections=(), questions=())
 
+_PAGE: dict[int | str, dict[str, Any]] = {200: {"content": {"text/html": {"schema": {"type": "string"}}}}}
 _SCRIPT: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/javascript": {"schema": {"type": "string"}}}},
     304: {"description": "The client's copy is current."},
@@ -76,7 +77,7 @@ async def questions(context: ContextDep, page: Annotated[str, Query(max_length=2
     return JSONResponse(to_json(await context.book.introduction(page)))
 
 
-@router.get("/read/{chunk_id}", response_class=HTMLResponse, responses=schemas.ERROR_RESPONSES)
+@router.get("/read/{chunk_id}", response_class=Response, responses=_PAGE | schemas.ERROR_RESPONSES)
 @public
 async def read(request: Request, context: ContextDep, chunk_id: UUID, start: Offset = 0, end: Offset = 0) -> Response:
     """The page of the book that has this chunk, as text. The characters from `start` to `end` of it are marked."""
