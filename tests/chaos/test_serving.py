@@ -349,6 +349,7 @@ def _other_vectors(index: Path) -> Iterator[None]:
     """Inside this context the index has vectors of another dimension."""
     current = (index / "CURRENT").read_text()
     copy_tree(index / current, index / "g999999")
+    (index / "g999999" / "MANIFEST").unlink()
     with closing(sqlite3.connect(index / "g999999" / CATALOG_FILE)) as catalog, catalog:
         changed = catalog.execute("UPDATE facts SET value = replace(value, '384', '512') WHERE name = 'identity'")
         assert changed.rowcount == 1

@@ -78,7 +78,8 @@ async def test_a_question_has_spans_log_events_and_metrics(index_provider: Book)
     with record_telemetry() as recorded:
         response = await index_provider.ask(HORN)
     names = [name for name, _ in recorded.spans]
-    assert names == ["opening the book", "embedding", "searching", "reranking", "weighing", "weighing", "question"]
+    stages = ["opening the book", "embedding", "searching", "reranking", "weighing", "weighing", "remembering"]
+    assert names == [*stages, "question"]
     (told,) = recorded.find_events("question")
     assert (told["outcome"], told["question"], told["answer"]) == ("answered", HORN, response.answer)
     assert [fields["state"] for fields in recorded.find_events("state_changed")] == [

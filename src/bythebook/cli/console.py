@@ -118,7 +118,9 @@ def load_settings(**arguments: Any) -> Settings:
 def require_book(settings: Settings) -> None:
     """Raise NotFound if there is no book on this disk, before anything is downloaded or loaded."""
     folder = settings.data_dir
-    if not settings.qdrant_url and not any((folder / name).exists() for name in ("index/CURRENT", "attached.json")):
+    # A folder that is none is reported where it is opened.
+    elsewhere = settings.qdrant_url or (folder.exists() and not folder.is_dir())
+    if not elsewhere and not any((folder / name).exists() for name in ("index/CURRENT", "attached.json")):
         raise NotFound(f"there is no book yet in {str(folder)!r}. Run 'bythebook ingest FOLDER' first.")
 
 

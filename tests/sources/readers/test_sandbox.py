@@ -152,14 +152,18 @@ def test_stops_from_another_thread(tmp_path: Path) -> None:
         read(reader, tmp_path, "a.pdf", pages_of(15_000, b"BT (x) Tj ET " * 50))
 
 
-def test_the_process_ends_with_its_sandbox(tmp_path: Path) -> None:
+def test_the_process_of_a_sandbox_serves_the_next_one_until_it_is_stopped(tmp_path: Path) -> None:
     reader = Sandbox(SMALL)
     assert_reads_on(reader, tmp_path)
     process = reader._process
     assert process
     del reader
 
-    assert process.poll() is not None
+    following = Sandbox(SMALL)
+    assert_reads_on(following, tmp_path)
+    assert following._process is process
+    following.stop()
+    assert process.wait(10) is not None
 
 
 @pytest.mark.parametrize(
