@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from bythebook.telemetry.redaction import register_secrets
 from bythebook.telemetry.tracing import TracingListener
 from bythebook.testing import Fault, ScriptedReply, ScriptedUsage
 from tests.support.server import ServeBook, ServedBook, ask_for_events
-from tests.support.telemetry import CapturedLog, capture_log
+from tests.support.telemetry import CapturedLog, capture_log, no_listeners
 
 QUESTION = "How often does the fog horn sound?"
 PAGE = "two blasts of three seconds"
@@ -64,6 +64,12 @@ class Watched:
     def samples(self) -> dict[str, float]:
         lines = [line for line in self.metrics.render()[0].decode().splitlines() if not line.startswith("#")]
         return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+
+
+@pytest.fixture(autouse=True)
+def without_listeners() -> Iterator[None]:
+    with no_listeners():
+        yield
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any
 
+from bythebook import telemetry
 from bythebook.telemetry import install_listeners
 from bythebook.telemetry.logging import LoggingListener, configure_logging
 
@@ -58,6 +59,17 @@ class CapturedLog:
 
     def find_events(self, event: str) -> list[dict[str, Any]]:
         return [line for line in self.lines if line["event"] == event]
+
+
+@contextmanager
+def no_listeners() -> Iterator[None]:
+    """Suspend the listeners of books that are open for other tests too: an open book logs."""
+    before = telemetry.active_listeners()
+    telemetry._listeners = ()
+    try:
+        yield
+    finally:
+        telemetry._listeners = before
 
 
 @contextmanager
