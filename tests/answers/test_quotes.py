@@ -140,7 +140,7 @@ async def test_quotes_are_exact_for_a_real_book_with_the_real_embedder(book: Boo
         "How often does the fog horn sound?": Outcome.ANSWERED,
         "What oil does the lamp burn?": Outcome.ANSWERED,
         "What is written into the log?": Outcome.ANSWERED,
-        "Which flags are flown by day?": Outcome.ANSWERED,
+        "Which flag is raised?": Outcome.ANSWERED,
         "How do I bake sourdough bread?": Outcome.REFUSED,
         "What is it?": Outcome.CLARIFY,
     }

@@ -119,7 +119,7 @@ class Evidence(NamedTuple):
 # evaluates them on a collection that was held out.
 _FEATURES = EvidenceFeatures.__slots__
 READ_RULE = CoverageRule(
-    1.2, EvidenceFeatures(passage_logit=0.48, span_logit=0.22, span_entailment=0.43, unknown_word=-1.7)
+    1.2, EvidenceFeatures(passage_logit=0.48, span_logit=0.22, span_entailment=0.43, unknown_word=-1.4)
 )
 """For passages that the reranker has read. It says whether a passage is about the question. The entailment model, which
 reads the question like a claim, tells an answer from what only has the same subject."""
